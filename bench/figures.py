@@ -1,0 +1,174 @@
+"""Single figures read out of a peer's run, and the targets that some of them have."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from bench.queries import LEVEL_COUNTS, queries
+from bench.results import IngestFigures, PeerRun, QueryFigures, Results
+from bench.stats import median, ratio
+
+OURS: Final = "logd"
+REFERENCE: Final = "victorialogs"
+"""The peer that targets of the form "so many times as good" refer to."""
+
+_MB = 1e6
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One number of a run. `read` gives None where the run does not have it."""
+
+    title: str
+    unit: str
+    read: Callable[[PeerRun], float | None]
+    higher_is_better: bool = False
+
+    def values(self, results: Results, peer: str) -> list[float]:
+        """One value a run, in order."""
+        found = [self.read(run) for run in results.of(peer)]
+        return [value for value in found if value is not None]
+
+
+@dataclass(frozen=True)
+class Target:
+    """What logd must reach: a `limit` in the figure's unit, or `factor` times the reference."""
+
+    figure: Figure
+    limit: float | None = None
+    factor: float | None = None
+
+    def wording(self) -> str:
+        sign = "≥" if self.figure.higher_is_better else "≤"
+        if self.factor is not None:
+            return f"{sign} {self.factor:g}x"
+        return f"{sign} {self.limit:g} {self.figure.unit}".rstrip()
+
+    def score(self, results: Results) -> float | None:
+        """How many times the target is met: 1 is just met, below is a miss. None: no figures."""
+        ours = self.figure.values(results, OURS)
+        if not ours:
+            return None
+        wanted = self.limit
+        if self.factor is not None:
+            theirs = self.figure.values(results, REFERENCE)
+            if not theirs:
+                return None
+            wanted = median(theirs) * self.factor
+        assert wanted is not None
+        if self.figure.higher_is_better:
+            return median(ours) / wanted
+        return (wanted + 1e-9) / (median(ours) + 1e-9)
+
+
+def advantage(figure: Figure, results: Results, over: str) -> tuple[float, float, float] | None:
+    """How many times better we are than a peer: of the medians, at worst, and at best."""
+    ours, theirs = figure.values(results, OURS), figure.values(results, over)
+    if not ours or not theirs or min(*ours, *theirs) <= 0:
+        return None
+    return ratio(ours, theirs) if figure.higher_is_better else ratio(theirs, ours)
+
+
+def _load(run: PeerRun, batch: int, connections: int) -> IngestFigures | None:
+    for load in run.ingest:
+        if (load.batch, load.connections) == (batch, connections):
+            return load
+    return None
+
+
+def _query(run: PeerRun, name: str) -> QueryFigures | None:
+    return next((query for query in run.queries if query.name == name), None)
+
+
+def rate(batch: int, connections: int) -> Figure:
+    def read(run: PeerRun) -> float | None:
+        load = _load(run, batch, connections)
+        return load.entries_per_s if load else None
+
+    return Figure(
+        f"ingest, batch {batch:,}, {connections} conn.", "entries/s", read, higher_is_better=True
+    )
+
+
+def indexed_cpu() -> Figure:
+    def read(run: PeerRun) -> float | None:
+        load = _load(run, 1_000, 1)
+        return load.indexed_cpu_us if load else None
+
+    return Figure("CPU an entry, ingested and indexed", "us", read)
+
+
+def page(name: str, title: str) -> Figure:
+    def read(run: PeerRun) -> float | None:
+        query = _query(run, name)
+        return query.page_ms if query else None
+
+    return Figure(title, "ms", read)
+
+
+def both(name: str, title: str) -> Figure:
+    def read(run: PeerRun) -> float | None:
+        query = _query(run, name)
+        return query.both_ms if query else None
+
+    return Figure(f"{title}, with total", "ms", read)
+
+
+def _disk(run: PeerRun) -> float | None:
+    return run.store.disk_bytes_per_entry if run.store else None
+
+
+def _idle(run: PeerRun) -> float | None:
+    return run.store.idle_rss / _MB if run.store and run.store.idle_rss else None
+
+
+def _filled(run: PeerRun) -> float | None:
+    return run.store.filled_rss / _MB if run.store and run.store.filled_rss else None
+
+
+def _lost(run: PeerRun) -> float | None:
+    return float(sum(crash.lost for crash in run.crashes)) if run.crashes else None
+
+
+def _ready(run: PeerRun) -> float | None:
+    return run.restart.ready_s if run.restart else None
+
+
+def _beside_p99(run: PeerRun) -> float | None:
+    return run.mixed.beside_p99_ms if run.mixed else None
+
+
+LOADS: Final = tuple(
+    rate(batch, connections) for batch in (1_000, 1) for connections in (1, 2, 8, 64)
+)
+QUESTIONS: Final = (
+    page(LEVEL_COUNTS, "count by level"),
+    *(both(query.name, query.title) for query in queries(1_000)),
+)
+DISK: Final = Figure("disk, data and index", "bytes/entry", _disk)
+IDLE: Final = Figure("memory just started (RSS)", "MB", _idle)
+FILLED: Final = Figure("memory after ingest (RSS)", "MB", _filled)
+LOST: Final = Figure("acknowledged and lost by SIGKILL", "", _lost)
+READY: Final = Figure("clean start on a full store", "s", _ready)
+BESIDE: Final = Figure("p99 of a write beside a heavy query", "ms", _beside_p99)
+FOOTPRINT: Final = (indexed_cpu(), DISK, IDLE, FILLED, READY, BESIDE)
+
+TARGETS: Final = (
+    Target(rate(1_000, 1), factor=1.25),
+    Target(rate(1_000, 2), factor=1.25),
+    Target(indexed_cpu(), factor=0.75),
+    Target(rate(1, 8), factor=1.5),
+    Target(page("newest", "newest 100"), limit=1.0),
+    Target(page("newest_error", "newest 100 ERROR"), limit=1.0),
+    Target(page(LEVEL_COUNTS, "count by level"), limit=0.5),
+    Target(both("rare_word", "rare word"), limit=2.0),
+    Target(both("rare_id", "rare hex id"), limit=2.0),
+    Target(both("two_words", "two common words ANDed"), limit=2.0),
+    Target(both("phrase", 'phrase "authentication failure"'), limit=3.0),
+    Target(both("minute", "one minute of time"), limit=1.5),
+    Target(page("absent", "word that occurs nowhere"), limit=1.0),
+    Target(DISK, limit=26.0),
+    Target(FILLED, limit=200.0),
+    Target(IDLE, limit=60.0),
+    Target(LOST, limit=0.0),
+)

@@ -1,0 +1,1 @@
+"""The stores that are measured: logd, and those it is compared with."""

@@ -1,0 +1,180 @@
+"""What a benchmark has measured, as it is kept in JSON. Names tell the unit."""
+
+from pathlib import Path
+
+import msgspec
+
+from bench.machine import Machine
+
+FORMAT = 1
+
+
+class IngestFigures(msgspec.Struct, frozen=True, kw_only=True):
+    """One load. CPU is per entry stored; `indexed_cpu_us` also holds what the server did behind
+    the last acknowledgement, until it was quiet."""
+
+    batch: int
+    connections: int
+    entries: int
+    entries_per_s: float
+    p50_ms: float
+    p99_ms: float
+    client_cpu_us: float
+    server_cpu_us: float | None = None
+    indexed_cpu_us: float | None = None
+    failures: int = 0
+    failure: str = ""
+
+
+class QueryFigures(msgspec.Struct, frozen=True, kw_only=True):
+    """One question. `first_ms`: page and total, the first time after a restart. The others are
+    of the warm repetitions: medians, and the range of page and total together. `wrong`: how the
+    answer differs from the right one."""
+
+    name: str
+    total: int
+    first_ms: float
+    page_ms: float
+    total_ms: float
+    low_ms: float
+    high_ms: float
+    repetitions: int
+    wrong: tuple[str, ...] = ()
+
+    @property
+    def both_ms(self) -> float:
+        return self.page_ms + self.total_ms
+
+
+class StoreFigures(msgspec.Struct, frozen=True, kw_only=True):
+    """The footprint. Memory in bytes: just started without data, and after the ingest. Disk per
+    entry once its size was stable (`settled`)."""
+
+    idle_rss: int | None
+    idle_pss: int | None
+    filled_rss: int | None
+    filled_pss: int | None
+    filled_anonymous: int | None
+    disk_bytes_per_entry: float
+    apparent_bytes_per_entry: float
+    settled: bool
+
+
+class MixedFigures(msgspec.Struct, frozen=True, kw_only=True):
+    """One-entry requests alone, then beside a loop of `query` on a connection of its own."""
+
+    query: str
+    connections: int
+    alone_per_s: float
+    alone_p50_ms: float
+    alone_p99_ms: float
+    beside_per_s: float
+    beside_p50_ms: float
+    beside_p99_ms: float
+    query_ms: float
+
+
+class RestartFigures(msgspec.Struct, frozen=True, kw_only=True):
+    """A clean stop and start on a full store."""
+
+    entries: int
+    ready_s: float
+
+
+class CrashFigures(msgspec.Struct, frozen=True, kw_only=True):
+    """SIGKILL in the middle of a load. `lost`: acknowledged entries that were not found again."""
+
+    batch: int
+    connections: int
+    acknowledged: int
+    lost: int
+    ready_s: float
+    recovered_per_s: float
+
+
+class ScaleFigures(msgspec.Struct, frozen=True, kw_only=True):
+    """The store when it had grown to `entries`."""
+
+    entries: int
+    entries_per_s: float
+    queries: tuple[QueryFigures, ...]
+    disk_bytes_per_entry: float
+    rss: int | None
+
+
+class PeerRun(msgspec.Struct, kw_only=True):
+    """All that one run found out about one peer. What was not run is empty. `error`: why the
+    run ended early."""
+
+    peer: str
+    run: int
+    ingest: list[IngestFigures] = []
+    queries: list[QueryFigures] = []
+    store: StoreFigures | None = None
+    mixed: MixedFigures | None = None
+    restart: RestartFigures | None = None
+    crashes: list[CrashFigures] = []
+    scale: list[ScaleFigures] = []
+    error: str = ""
+
+
+class PeerInfo(msgspec.Struct, frozen=True, kw_only=True):
+    name: str
+    version: str
+    durable: bool
+    caveats: tuple[str, ...]
+
+
+class CorpusInfo(msgspec.Struct, frozen=True, kw_only=True):
+    seed: int
+    entries: int
+    bytes_per_entry: float
+    sha256: str
+
+
+class Results(msgspec.Struct, kw_only=True):
+    """A whole benchmark. `taken`: the day, ISO 8601."""
+
+    format: int = FORMAT
+    taken: str
+    machine: Machine
+    corpus: CorpusInfo
+    peers: list[PeerInfo]
+    runs: list[PeerRun] = []
+
+    def of(self, peer: str) -> list[PeerRun]:
+        return [run for run in self.runs if run.peer == peer]
+
+    def problems(self) -> list[str]:
+        """Everything that makes the benchmark a failure: wrong answers, losses, errors."""
+        found = []
+        durable = {info.name for info in self.peers if info.durable}
+        for run in self.runs:
+            where = f"{run.peer}, run {run.run}"
+            if run.error:
+                found.append(f"{where}: {run.error}")
+            asked = [*run.queries, *(query for point in run.scale for query in point.queries)]
+            found += [f"{where}: {wrong}" for query in asked for wrong in query.wrong]
+            found += [
+                f"{where}: {crash.lost:,} acknowledged entries lost by SIGKILL"
+                for crash in run.crashes
+                if crash.lost and run.peer in durable
+            ]
+            found += [
+                f"{where}: {load.failures:,} failed requests, first: {load.failure}"
+                for load in run.ingest
+                if load.failures
+            ]
+        return found
+
+
+def save(results: Results, path: Path) -> None:
+    path.write_bytes(msgspec.json.format(msgspec.json.encode(results), indent=1) + b"\n")
+
+
+def load(path: Path) -> Results:
+    """ValueError when the file is not of this format."""
+    results = msgspec.json.decode(path.read_bytes(), type=Results)
+    if results.format != FORMAT:
+        raise ValueError(f"results of format {results.format}, not {FORMAT}")
+    return results

@@ -1,0 +1,88 @@
+"""Does a heavy question hurt those who write? Single entries, alone and beside a looping query."""
+
+import multiprocessing
+from dataclasses import dataclass, field
+from multiprocessing.connection import Connection as Pipe
+from typing import Final
+
+from bench.http import Address, Connection
+from bench.load import LoadResult
+from bench.peers.base import HttpPeer, PeerError, Portion, Question
+from bench.queries import queries
+from bench.results import MixedFigures
+from bench.stats import median, percentile
+from bench.workloads.setting import Setting
+
+_QUERY: Final = "hex_prefix"
+_CONNECTIONS: Final = 8
+_LIMIT_S: Final = 150.0
+
+
+@dataclass
+class _Looped:
+    """What the looping process has to say: the time of each round."""
+
+    seconds: list[float] = field(default_factory=list)
+    failure: str = ""
+
+
+def run(setting: Setting, peer: HttpPeer) -> MixedFigures:
+    """On a filled store; adds entries to it, so that no question can be checked afterwards."""
+    query = next(q for q in queries(setting.scope.entries) if q.name == _QUERY)
+    alone = _load(setting, peer)
+    context = multiprocessing.get_context("spawn")
+    ours, theirs = context.Pipe()
+    question = peer.question(query)
+    process = context.Process(target=_loop, args=(peer.address, question, theirs), daemon=True)
+    process.start()
+    theirs.close()
+    if not ours.poll(_LIMIT_S):
+        raise TimeoutError("the query loop did not start")
+    ours.recv()
+    try:
+        beside = _load(setting, peer)
+        ours.send("stop")
+        if not ours.poll(_LIMIT_S):
+            raise TimeoutError("the query loop did not end")
+        looped = ours.recv()
+    finally:
+        process.kill()
+        process.join()
+    assert isinstance(looped, _Looped)
+    if looped.failure:
+        raise PeerError(looped.failure)
+    return MixedFigures(
+        query=_QUERY,
+        connections=_CONNECTIONS,
+        alone_per_s=len(alone.acknowledged) / alone.seconds,
+        alone_p50_ms=median(alone.latencies_s) * 1e3,
+        alone_p99_ms=percentile(alone.latencies_s, 99) * 1e3,
+        beside_per_s=len(beside.acknowledged) / beside.seconds,
+        beside_p50_ms=median(beside.latencies_s) * 1e3,
+        beside_p99_ms=percentile(beside.latencies_s, 99) * 1e3,
+        query_ms=median(looped.seconds) * 1e3,
+    )
+
+
+def _load(setting: Setting, peer: HttpPeer) -> LoadResult:
+    scope = setting.scope
+    count = min(scope.entries, int(scope.single_s * 40_000) // 1_000 * 1_000)
+    portion = Portion(setting.corpus, 0, count, 1, _CONNECTIONS, scope.single_s)
+    return peer.ingest(portion, setting.work).load
+
+
+def _loop(address: Address, question: Question, pipe: Pipe) -> None:
+    """The body of the process: the question, over and over, until told to stop."""
+    looped, connection = _Looped(), Connection(address)
+    requests = [request for request in question if request is not None]
+    while not looped.seconds or not pipe.poll():
+        responses = [connection.exchange(request) for request in requests]
+        if any(response.status != 200 for response in responses):
+            looped.failure = f"the looping query was answered {responses[0].status}"
+            break
+        looped.seconds.append(sum(response.seconds for response in responses))
+        if len(looped.seconds) == 1:
+            pipe.send("started")
+    pipe.recv()
+    connection.close()
+    pipe.send(looped)

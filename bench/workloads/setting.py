@@ -1,0 +1,118 @@
+"""What all workloads of one run share."""
+
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from bench.corpus import BLOCK, Corpus
+from bench.oracle import Oracle
+from bench.peers.base import Peer, Stored
+from bench.procstat import cpu_seconds, wait_until_quiet
+from bench.results import IngestFigures
+from bench.stats import median, percentile
+
+Progress = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Scope:
+    """How much is done. `single_s`: time of each load of one-entry requests. `crash_s`: time
+    until the server is killed. `settle_s`: longest wait for background work, over
+    when there has been none for `quiet_s` (one peer writes to disk every 5 s)."""
+
+    entries: int
+    single_s: float
+    crash_s: float
+    settle_s: float
+    quiet_s: float
+    repetitions: int
+    query_s: float
+    connections: tuple[int, ...]
+    scale: tuple[int, ...] = ()
+
+
+SMOKE: Final = Scope(
+    entries=20 * BLOCK,
+    single_s=0.7,
+    crash_s=0.7,
+    settle_s=4.0,
+    quiet_s=1.0,
+    repetitions=5,
+    query_s=0.5,
+    connections=(1, 8),
+)
+
+
+def full(entries: int, scale: tuple[int, ...]) -> Scope:
+    """The whole programme on `entries` entries."""
+    return Scope(
+        entries=entries,
+        single_s=5.0,
+        crash_s=10.0,
+        settle_s=60.0,
+        quiet_s=6.0,
+        repetitions=21,
+        query_s=4.0,
+        connections=(1, 2, 8, 64),
+        scale=scale,
+    )
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One peer in one run: the corpus with its right answers, and a directory to work in."""
+
+    peer: Peer
+    corpus: Corpus
+    oracle: Oracle
+    scope: Scope
+    work: Path
+    say: Progress
+
+    @contextmanager
+    def started(self, name: str) -> Iterator[Path]:
+        """The peer, running on a new and empty directory that is removed afterwards."""
+        data = self.work / f"{self.peer.name}-{name}"
+        try:
+            self.peer.start(data)
+            yield data
+        finally:
+            self.peer.stop()
+            shutil.rmtree(data, ignore_errors=True)
+
+    def settle(self) -> bool:
+        """Wait until the peer has nothing more to do in the background."""
+        if self.peer.pid is None:
+            return True
+        scope = self.scope
+        return wait_until_quiet(self.peer.pid, self.peer.data, scope.settle_s, scope.quiet_s)
+
+
+def cpu_now(peer: Peer) -> float | None:
+    return cpu_seconds(peer.pid) if peer.pid is not None else None
+
+
+def ingest_figures(
+    stored: Stored, batch: int, connections: int, indexed_cpu_s: float | None = None
+) -> IngestFigures:
+    load, entries = stored.load, max(stored.entries, 1)
+
+    def per_entry_us(seconds: float | None) -> float | None:
+        return None if seconds is None else seconds / entries * 1e6
+
+    return IngestFigures(
+        batch=batch,
+        connections=connections,
+        entries=stored.entries,
+        entries_per_s=stored.entries / load.seconds,
+        p50_ms=median(load.latencies_s) * 1e3,
+        p99_ms=percentile(load.latencies_s, 99) * 1e3,
+        client_cpu_us=load.client_cpu_s / entries * 1e6,
+        server_cpu_us=per_entry_us(stored.server_cpu_s),
+        indexed_cpu_us=per_entry_us(indexed_cpu_s),
+        failures=len(load.failures),
+        failure=load.failures[0] if load.failures else "",
+    )

@@ -1,0 +1,118 @@
+"""One request from head to response, the same behind every door.
+
+    head -> route -> credential -> ids -> access -> query -> media -> body -> operation -> response
+
+The head decides alone whether the body is read at all.
+"""
+
+from typing import Final
+
+import msgspec
+
+from logd.api import content, problems
+from logd.api.errors import NotReady, Unauthenticated
+from logd.api.exchange import Body, Call, Head, Response
+from logd.api.operations import ingest
+from logd.api.reading import bearer_secret, canonical_uuid, query_parameters
+from logd.api.routes import ROUTES, Access, Payload, Route, Router
+from logd.api.service import Services
+from logd.control.errors import Kind, NotFound
+from logd.control.model import KeyPrincipal, Principal
+
+MAX_CONTROL_BODY_BYTES: Final = 65_536
+
+_KINDS: Final[dict[str, Kind]] = {
+    "orgId": "organisation",
+    "projectId": "project",
+    "userId": "user",
+    "keyId": "key",
+    "tokenId": "token",
+}
+"""Path parameters that are UUIDs, and what a text that is none fails to be the id of."""
+
+
+class Api:
+    """The operations behind the routes."""
+
+    def __init__(self, services: Services) -> None:
+        self._services = services
+        self._router = Router(ROUTES)
+        self._parameters = {
+            route.name: frozenset(field.encode_name for field in msgspec.structs.fields(route.query))
+            for route in ROUTES
+            if route.query is not None
+        }
+
+    async def answer(self, head: Head, body: Body) -> Response:
+        """The response, an error's problem included. Only a cancellation gets out."""
+        try:
+            response = await self._answer(head, body)
+        except Exception as error:  # noqa: BLE001  # the root of a request: it is answered, logged
+            response = problems.to_response(error, head.request_id)
+        common = (("x-request-id", head.request_id), ("cache-control", "no-store"))
+        return Response(response.status, (*response.headers, *common), response.body)
+
+    async def _answer(self, head: Head, body: Body) -> Response:
+        route, raw_params = self._router.find(head.method, head.path)
+        principal = self._authenticate(route, head)
+        params = _canonical(raw_params)
+        self._check_access(route, principal, params)
+        query = self._query(route, head)
+        if route.payload is Payload.ENTRIES:
+            ingest.check_head(head)
+        call = Call(head, params, query, principal, await self._read(route, head, body))
+        return await route.operation(self._services, call)
+
+    def _authenticate(self, route: Route, head: Head) -> Principal | None:
+        if route.access is Access.OPEN:
+            return None
+        if not self._services.serving():
+            raise NotReady("the daemon is starting or stopping")
+        principal = self._services.control.authenticate(bearer_secret(head))
+        if principal is None:
+            raise Unauthenticated("credential_unknown", "nobody has this credential (any more)")
+        return principal
+
+    def _check_access(
+        self, route: Route, principal: Principal | None, params: dict[str, str]
+    ) -> None:
+        """Raises Forbidden, NotFound. What depends on more than the path is the operation's."""
+        if principal is None:
+            return
+        control = self._services.control
+        if route.access is Access.READ:
+            control.may_read_logs(principal, params["projectId"])
+        elif route.access is Access.INGEST:
+            own = principal.project_id if isinstance(principal, KeyPrincipal) else ""
+            control.may_ingest(principal, own)
+        else:
+            control.user_of(principal)
+
+    def _query(self, route: Route, head: Head) -> dict[str, str]:
+        known = self._parameters.get(route.name)
+        return {} if known is None else query_parameters(head.query, known)
+
+    async def _read(self, route: Route, head: Head, body: Body) -> bytes:
+        if route.payload is Payload.ENTRIES:
+            return await ingest.read_body(head, body, self._services.max_body_bytes)
+        if route.payload is Payload.NONE:
+            await body.read(MAX_CONTROL_BODY_BYTES)  # of no meaning here, but not yet received
+            return b""
+        encoding = content.encoding_of(head)
+        sent = await body.read(MAX_CONTROL_BODY_BYTES)
+        if sent or route.payload is Payload.JSON:
+            content.check_json(head)
+        if not sent:
+            return b""
+        return await content.decompress(sent, encoding, MAX_CONTROL_BODY_BYTES, body)
+
+
+def _canonical(raw: dict[str, str]) -> dict[str, str]:
+    """Ids in canonical form. Raises NotFound for what cannot be an id."""
+    params = {}
+    for name, text in raw.items():
+        uuid = canonical_uuid(text) if name in _KINDS else text
+        if uuid is None:
+            raise NotFound(_KINDS[name])
+        params[name] = uuid
+    return params

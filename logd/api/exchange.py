@@ -1,0 +1,117 @@
+"""A request and its response, as values that know no web framework.
+
+Every door delivers a `Head` and a `Body`, and gets a `Response`. The head alone decides whether a
+request is let in; the body is read only then.
+"""
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Final, Protocol
+
+import msgspec
+
+from logd.control.model import Principal
+from logd.entry import RandomBytes
+
+_SANE_REQUEST_ID: Final = re.compile(r"[A-Za-z0-9._-]{1,128}")
+
+Header = tuple[str, str]
+"""Name in lower case, value."""
+
+_KNOWN: Final = frozenset(
+    (
+        "authorization",
+        "content-encoding",
+        "content-type",
+        "idempotency-key",
+        "x-request-id",
+    )
+)
+
+
+class Head(msgspec.Struct, frozen=True):
+    """A request without its body.
+
+    `path`: as sent, percent-encoded, without the query. `query`: the raw text after `?`.
+    `headers`: those that operations look at, by lower-case name, `repeated` the names among them
+    that came more than once. `request_id`: echoed where the client sent a sane one.
+    """
+
+    method: str
+    path: str
+    query: str
+    headers: Mapping[str, str]
+    repeated: frozenset[str]
+    request_id: str
+
+
+class Body(Protocol):
+    """The body of a request, on its way in."""
+
+    async def read(self, max_bytes: int) -> bytes:
+        """All of it. Raises BodyTooLarge, BodyTooSlow, or Overloaded where the memory for
+        bodies is spent."""
+        ...
+
+    def hold(self, count: int) -> None:
+        """Count further bytes made from it (decompressed) against the memory for bodies, until
+        the response is sent. Raises Overloaded."""
+        ...
+
+
+class Response(msgspec.Struct, frozen=True):
+    """`headers` says nothing about the length, which is that of `body`."""
+
+    status: int
+    headers: tuple[Header, ...]
+    body: bytes
+
+
+class Call(msgspec.Struct, frozen=True):
+    """A request that was let in. `params`: the path's parameters, ids in canonical form;
+    `query`: the query's parameters, each known to the route."""
+
+    head: Head
+    params: dict[str, str]
+    query: dict[str, str]
+    principal: Principal | None
+    body: bytes
+
+
+def make_head(
+    method: str, target: str, headers: Iterable[tuple[bytes, bytes]], random_bytes: RandomBytes
+) -> Head:
+    """`target`: as in the request line, in origin form. `headers`: raw, names in any case."""
+    found: dict[str, str] = {}
+    repeated = set()
+    for raw_name, raw_value in headers:
+        name = raw_name.decode("latin-1").lower()
+        if name in _KNOWN:
+            if name in found:
+                repeated.add(name)
+            found[name] = raw_value.decode("latin-1").strip()
+    path, _, query = target.partition("?")
+    request_id = found.get("x-request-id", "")
+    if "x-request-id" in repeated or not _SANE_REQUEST_ID.fullmatch(request_id):
+        request_id = new_request_id(random_bytes)
+    return Head(method, path, query, found, frozenset(repeated), request_id)
+
+
+def new_request_id(random_bytes: RandomBytes) -> str:
+    return random_bytes(16).hex()
+
+
+_JSON: Final[Header] = ("content-type", "application/json")
+_encoder: Final = msgspec.json.Encoder()
+
+
+def json_response(value: object, status: int = 200) -> Response:
+    """`value`: a struct of `schema.py`, or a list of them."""
+    return Response(status, (_JSON,), _encoder.encode(value))
+
+
+def raw_json_response(body: bytes, status: int = 200) -> Response:
+    return Response(status, (_JSON,), body)
+
+
+NO_CONTENT: Final = Response(204, (), b"")

@@ -1,0 +1,1 @@
+"""The operations: plain functions of a request, one file per resource."""

@@ -1,0 +1,43 @@
+"""Taking entries in."""
+
+import msgspec
+
+from logd.api import content, schema
+from logd.api.errors import Unauthenticated
+from logd.api.exchange import Body, Call, Head, Response, raw_json_response
+from logd.api.problems import entry_faults
+from logd.api.reading import idempotency_key
+from logd.api.service import Services
+from logd.control.model import KeyPrincipal
+
+
+def check_head(head: Head) -> None:
+    """What can be refused before the body is read. Raises UnsupportedMedia, InvalidRequest."""
+    content.is_ndjson(head)
+    content.encoding_of(head)
+    idempotency_key(head)
+
+
+async def read_body(head: Head, body: Body, max_bytes: int) -> bytes:
+    """The plain body. Raises as Body.read and content.decompress do."""
+    sent = await body.read(max_bytes)
+    return await content.decompress(sent, content.encoding_of(head), max_bytes, body)
+
+
+async def ingest(services: Services, call: Call) -> Response:
+    """All entries or none: 200. The good ones of a mixed batch, where asked for: 207."""
+    if not isinstance(call.principal, KeyPrincipal):
+        raise Unauthenticated("credential_missing", "this needs an API key")
+    partial = call.query.get("partial") == "true"
+    done = await services.logs.ingest(
+        call.principal.project_id,
+        call.body,
+        ndjson=content.is_ndjson(call.head),
+        partial=partial,
+        idempotency_key=idempotency_key(call.head),
+    )
+    receipt = b'{"ingested":%d,"ids":%b' % (done.count, done.ids_json)
+    if not done.errors:
+        return raw_json_response(receipt + b"}")
+    faults = msgspec.json.encode(entry_faults(done.errors))
+    return raw_json_response(receipt + b',"errors":%b}' % faults, 207)

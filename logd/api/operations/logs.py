@@ -1,0 +1,89 @@
+"""Reading a project's log."""
+
+import re
+from typing import Final
+
+from msgspec import UNSET
+
+from logd.api import schema
+from logd.api.exchange import Call, Response, json_response
+from logd.api.service import Services
+from logd.entry import LEVEL_CODE, LEVELS, ProjectId
+from logd.errors import BadQuery
+from logd.query.ast import Filter
+from logd.query.syntax import parse_search
+from logd.timestamps import parse_timestamp
+
+DEFAULT_LIMIT: Final = 100
+MAX_LIMIT: Final = 1000
+_LOST_PLUS: Final = re.compile(r"(.*\d\d:\d\d(?:\.\d+)?) (\d\d:\d\d)")
+
+
+async def list_page(services: Services, call: Call) -> Response:
+    project = ProjectId(call.params["projectId"])
+    page = await services.logs.list_page(
+        project, read_filter(call.query), _limit(call.query), call.query.get("cursor")
+    )
+    return json_response(
+        schema.LogPage(
+            logs=tuple(
+                schema.log_entry(project, log_id, entry)
+                for log_id, entry in zip(page.ids, page.rows, strict=True)
+            ),
+            next_cursor=page.next_cursor,
+            total=page.total,
+            partial=True if page.damaged else UNSET,
+        )
+    )
+
+
+async def stats(services: Services, call: Call) -> Response:
+    counts = await services.logs.stats(ProjectId(call.params["projectId"]))
+    return json_response(schema.Stats(*counts))
+
+
+async def show(services: Services, call: Call) -> Response:
+    project = ProjectId(call.params["projectId"])
+    log_id = call.params["logId"]
+    entry = await services.logs.entry(project, log_id)
+    return json_response(schema.log_entry(project, services.logs.log_id(project, entry.seq), entry))
+
+
+def read_filter(query: dict[str, str]) -> Filter:
+    """The filters that listing and its relatives share. Raises BadQuery."""
+    from_ns = _instant(query, "from")
+    to_ns = _instant(query, "to")
+    if from_ns is not None and to_ns is not None and from_ns > to_ns:
+        raise BadQuery("from", "from_after_to", "from must not be later than to")
+    return Filter(
+        level=_level(query.get("level")),
+        from_ns=from_ns,
+        to_ns=to_ns,
+        search=parse_search(query.get("search", "")),
+    )
+
+
+def _level(text: str | None) -> int | None:
+    if text is None:
+        return None
+    if text not in LEVEL_CODE:
+        raise BadQuery("level", "invalid_level", f"level must be one of {', '.join(LEVELS)}")
+    return LEVEL_CODE[text]
+
+
+def _instant(query: dict[str, str], name: str) -> int | None:
+    if name not in query:
+        return None
+    # in a query string an offset's unescaped + has become a space
+    text = _LOST_PLUS.sub(r"\1+\2", query[name])
+    try:
+        return parse_timestamp(text)
+    except ValueError as error:
+        raise BadQuery(name, "invalid_timestamp", f"{name}: {error}") from None
+
+
+def _limit(query: dict[str, str]) -> int:
+    text = query.get("limit", str(DEFAULT_LIMIT))
+    if not (text.isascii() and text.isdigit() and len(text) <= 4 and 1 <= int(text) <= MAX_LIMIT):
+        raise BadQuery("limit", "invalid_limit", f"limit must be a number from 1 to {MAX_LIMIT}")
+    return int(text)

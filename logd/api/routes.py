@@ -1,0 +1,392 @@
+"""The one table of routes: the router, the Quart app, the OpenAPI document and the tenant matrix
+of the tests are all made from it."""
+
+import enum
+import urllib.parse
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, Final
+
+import msgspec
+
+from logd.api import schema
+from logd.api.errors import MethodNotAllowed, NoSuchRoute
+from logd.api.exchange import Call, Response
+from logd.api.operations import health, ingest, keys, logs, orgs, people, projects
+from logd.api.service import Services
+
+Operation = Callable[[Services, Call], Awaitable[Response]]
+
+
+class Access(enum.Enum):
+    """What credential a route needs. Who may do what with it is `control/permissions.py`."""
+
+    OPEN = "none"
+    USER = "a user's token"
+    READ = "an API key of the project with the scope read, or the token of a user who sees it"
+    INGEST = "an API key with the scope ingest"
+
+
+class Payload(enum.Enum):
+    """What body a route reads."""
+
+    NONE = "none"
+    JSON = "JSON"
+    OPTIONAL_JSON = "JSON or nothing"
+    ENTRIES = "log entries"
+
+
+class Route(msgspec.Struct, frozen=True, kw_only=True):
+    """One operation on one resource. `template`: literal segments and `{parameters}`;
+    `codes`: those of the problems that are its own, by status."""
+
+    method: str
+    template: str
+    operation: Operation
+    summary: str
+    tag: str
+    access: Access = Access.USER
+    query: type[msgspec.Struct] | None = schema.NoParameters
+    request: Any = None
+    payload: Payload = Payload.NONE
+    response: Any = None
+    status: int = 200
+    codes: Mapping[int, tuple[str, ...]] = {}
+
+    @property
+    def name(self) -> str:
+        return f"{self.method} {self.template}"
+
+
+def _read(template: str, operation: Operation, summary: str, **more: Any) -> Route:
+    return Route(method="GET", template=template, operation=operation, summary=summary, **more)
+
+
+def _create(template: str, operation: Operation, summary: str, **more: Any) -> Route:
+    more = {"payload": Payload.JSON, "status": 201} | more
+    return Route(method="POST", template=template, operation=operation, summary=summary, **more)
+
+
+def _change(method: str, template: str, operation: Operation, summary: str, **more: Any) -> Route:
+    more = {"payload": Payload.JSON} | more
+    return Route(method=method, template=template, operation=operation, summary=summary, **more)
+
+
+def _delete(template: str, operation: Operation, summary: str, **more: Any) -> Route:
+    more = {"status": 204} | more
+    return Route(method="DELETE", template=template, operation=operation, summary=summary, **more)
+
+
+_ORG: Final = "/v1/orgs/{orgId}"
+_ORG_MEMBERS: Final = _ORG + "/members"
+_ORG_MEMBER: Final = _ORG_MEMBERS + "/{userId}"
+_PROJECTS: Final = _ORG + "/projects"
+_PROJECT: Final = _PROJECTS + "/{projectId}"
+_ASSIGNEES: Final = _PROJECT + "/members"
+_ASSIGNEE: Final = _ASSIGNEES + "/{userId}"
+_KEYS: Final = "/v1/projects/{projectId}/keys"
+_KEY: Final = _KEYS + "/{keyId}"
+_LOGS: Final = "/v1/projects/{projectId}/logs"
+
+ROUTES: Final[tuple[Route, ...]] = (
+    _read(
+        "/livez",
+        health.livez,
+        "The process lives",
+        tag="health",
+        access=Access.OPEN,
+        query=None,
+        response=schema.Health,
+    ),
+    _read(
+        "/readyz",
+        health.readyz,
+        "The daemon takes requests",
+        tag="health",
+        access=Access.OPEN,
+        query=None,
+        response=schema.Health,
+    ),
+    _read(
+        "/v1/openapi.json",
+        health.describe,
+        "This document",
+        tag="health",
+        access=Access.OPEN,
+        response=dict[str, Any],
+    ),
+    # ---- organisations
+    _read(
+        "/v1/orgs/mine",
+        orgs.list_own,
+        "The caller's organisations, with his role in each",
+        tag="organisations",
+        response=list[schema.OwnOrganisation],
+    ),
+    _create(
+        "/v1/orgs",
+        orgs.create,
+        "Create an organisation; the caller becomes its admin",
+        tag="organisations",
+        request=schema.NewOrganisation,
+        response=schema.Organisation,
+        codes={409: ("slug_taken",)},
+    ),
+    _read(_ORG, orgs.show, "One organisation", tag="organisations", response=schema.Organisation),
+    _change(
+        "PUT",
+        _ORG,
+        orgs.update,
+        "Rename an organisation, or change its slug",
+        tag="organisations",
+        request=schema.OrganisationChange,
+        response=schema.Organisation,
+        codes={409: ("slug_taken",)},
+    ),
+    _delete(_ORG, orgs.delete, "Delete an organisation with all of its", tag="organisations"),
+    _read(
+        _ORG_MEMBERS,
+        orgs.list_members,
+        "Members of an organisation, for its admins",
+        tag="members",
+        response=list[schema.Member],
+    ),
+    _create(
+        _ORG_MEMBERS,
+        orgs.add_member,
+        "Add a user of this server to an organisation",
+        tag="members",
+        request=schema.NewMember,
+        response=schema.Member,
+        codes={409: ("already_member",)},
+    ),
+    _change(
+        "PUT",
+        _ORG_MEMBER,
+        orgs.update_member,
+        "Change a member's role",
+        tag="members",
+        request=schema.MemberChange,
+        response=schema.Member,
+        codes={409: ("last_admin",)},
+    ),
+    _delete(
+        _ORG_MEMBER,
+        orgs.remove_member,
+        "Remove a member, or leave",
+        tag="members",
+        codes={409: ("last_admin",)},
+    ),
+    # ---- projects
+    _read(
+        _PROJECTS,
+        projects.list_all,
+        "The projects of an organisation that the caller may see",
+        tag="projects",
+        response=list[schema.Project],
+    ),
+    _create(
+        _PROJECTS,
+        projects.create,
+        "Create a project",
+        tag="projects",
+        request=schema.NewProject,
+        response=schema.CreatedProject,
+    ),
+    _change(
+        "PUT",
+        _PROJECT,
+        projects.update,
+        "Change a project's name or colour",
+        tag="projects",
+        request=schema.ProjectChange,
+        response=schema.Project,
+    ),
+    _delete(_PROJECT, projects.delete, "Delete a project with its logs, for good", tag="projects"),
+    _read(
+        _ASSIGNEES,
+        projects.list_assignees,
+        "Members that the project is assigned to",
+        tag="projects",
+        response=list[schema.Assignee],
+    ),
+    _change(
+        "PUT",
+        _ASSIGNEE,
+        projects.assign,
+        "Assign the project to a member",
+        tag="projects",
+        payload=Payload.NONE,
+        response=schema.Assignee,
+    ),
+    _delete(_ASSIGNEE, projects.unassign, "Take the project from a member", tag="projects"),
+    # ---- API keys
+    _read(_KEYS, keys.list_all, "API keys of a project", tag="keys", response=list[schema.Key]),
+    _create(
+        _KEYS,
+        keys.create,
+        "Create an API key; its secret is shown this once",
+        tag="keys",
+        request=schema.NewKey,
+        response=schema.NewKeyWithSecret,
+    ),
+    _change(
+        "PATCH",
+        _KEY,
+        keys.update,
+        "Change a key's name, scopes or expiry",
+        tag="keys",
+        request=schema.KeyChange,
+        response=schema.Key,
+    ),
+    _delete(_KEY, keys.revoke, "Revoke a key, as of the next request", tag="keys"),
+    _create(
+        _KEY + "/rotate",
+        keys.rotate,
+        "Give a key a new secret, shown this once",
+        tag="keys",
+        payload=Payload.OPTIONAL_JSON,
+        request=schema.Rotation,
+        response=schema.NewKeyWithSecret,
+        status=200,
+    ),
+    # ---- people
+    _read("/v1/me", people.show_me, "The caller", tag="people", response=schema.User),
+    _change(
+        "PUT",
+        "/v1/me",
+        people.update_me,
+        "Change the caller's name",
+        tag="people",
+        request=schema.OwnChange,
+        response=schema.User,
+    ),
+    _read(
+        "/v1/me/tokens",
+        people.list_tokens,
+        "The caller's personal access tokens",
+        tag="people",
+        response=list[schema.Token],
+    ),
+    _create(
+        "/v1/me/tokens",
+        people.create_token,
+        "Create a personal access token; its secret is shown this once",
+        tag="people",
+        request=schema.NewToken,
+        response=schema.NewTokenWithSecret,
+    ),
+    _delete("/v1/me/tokens/{tokenId}", people.revoke_token, "Revoke a token", tag="people"),
+    _read(
+        "/v1/users",
+        people.list_users,
+        "All users, for a server admin",
+        tag="people",
+        response=list[schema.User],
+    ),
+    _create(
+        "/v1/users",
+        people.create_user,
+        "Create a user, by a server admin",
+        tag="people",
+        request=schema.NewUser,
+        response=schema.User,
+        codes={409: ("email_taken",)},
+    ),
+    _change(
+        "PUT",
+        "/v1/users/{userId}",
+        people.update_user,
+        "Rename, disable or promote a user, by a server admin",
+        tag="people",
+        request=schema.UserChange,
+        response=schema.User,
+        codes={409: ("email_taken", "last_admin")},
+    ),
+    # ---- logs
+    Route(
+        method="POST",
+        template="/v1/ingest",
+        operation=ingest.ingest,
+        summary="Store log entries; they are durable when this answers",
+        tag="logs",
+        access=Access.INGEST,
+        query=schema.IngestParameters,
+        request=schema.Entries,
+        payload=Payload.ENTRIES,
+        response=schema.Receipt,
+        codes={
+            400: ("invalid_entries",),
+            403: ("foreign_project",),
+            422: ("idempotency_conflict",),
+        },
+    ),
+    _read(
+        _LOGS,
+        logs.list_page,
+        "Entries, newest first, with the exact total",
+        tag="logs",
+        access=Access.READ,
+        query=schema.ListParameters,
+        response=schema.LogPage,
+        codes={400: ("cursor_mismatch", "invalid_level", "invalid_limit", "invalid_timestamp")},
+    ),
+    _read(
+        _LOGS + "/stats",
+        logs.stats,
+        "Entries by level",
+        tag="logs",
+        access=Access.READ,
+        response=schema.Stats,
+    ),
+    _read(
+        _LOGS + "/{logId}",
+        logs.show,
+        "One entry",
+        tag="logs",
+        access=Access.READ,
+        response=schema.LogEntry,
+        codes={404: ("no_such_entry",)},
+    ),
+)
+
+
+class Router:
+    """Paths to routes. A literal segment wins over a parameter."""
+
+    def __init__(self, routes: tuple[Route, ...]) -> None:
+        self._by_length: dict[int, list[tuple[tuple[str, ...], dict[str, Route]]]] = {}
+        by_template: dict[str, dict[str, Route]] = {}
+        for route in routes:
+            by_template.setdefault(route.template, {})[route.method] = route
+        for template, methods in by_template.items():
+            segments = tuple(template.split("/"))
+            self._by_length.setdefault(len(segments), []).append((segments, methods))
+        for templates in self._by_length.values():
+            templates.sort(key=lambda entry: [segment[:1] == "{" for segment in entry[0]])
+
+    def find(self, method: str, path: str) -> tuple[Route, dict[str, str]]:
+        """The route and the path's parameters. `path`: percent-encoded. HEAD is served as GET.
+        Raises NoSuchRoute, MethodNotAllowed."""
+        segments = path.split("/")
+        for template, methods in self._by_length.get(len(segments), ()):
+            params = _match(template, segments)
+            if params is not None:
+                route = methods.get("GET" if method == "HEAD" else method)
+                if route is None:
+                    raise MethodNotAllowed(_allowed(methods))
+                return route, params
+        raise NoSuchRoute("there is nothing at this path")
+
+
+def _match(template: tuple[str, ...], segments: list[str]) -> dict[str, str] | None:
+    params = {}
+    for expected, segment in zip(template, segments, strict=True):
+        if expected[:1] == "{":
+            params[expected[1:-1]] = urllib.parse.unquote(segment)
+        elif expected != segment:
+            return None
+    return params
+
+
+def _allowed(methods: Mapping[str, Route]) -> tuple[str, ...]:
+    return tuple(sorted({*methods, *(("HEAD",) if "GET" in methods else ())}))

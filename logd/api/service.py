@@ -1,0 +1,36 @@
+"""What the operations work with."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from logd.api.errors import Unauthenticated
+from logd.api.exchange import Call
+from logd.control.model import UserId
+from logd.control.store import Control
+from logd.daemon.identity import Identity
+from logd.daemon.logs import Logs
+from logd.entry import RandomBytes
+
+
+@dataclass(frozen=True)
+class Services:
+    """`max_body_bytes` bounds an ingest body, as sent and decompressed. `serving` is whether the
+    daemon takes requests, which it ceases to do when it is stopping. `openapi`: the document."""
+
+    identity: Identity
+    logs: Logs
+    random_bytes: RandomBytes
+    max_body_bytes: int
+    serving: Callable[[], bool]
+    openapi: bytes
+
+    @property
+    def control(self) -> Control:
+        """For what answers from memory."""
+        return self.identity.control
+
+    def user_of(self, call: Call) -> UserId:
+        """The person who asks. Raises Unauthenticated, and Forbidden for an API key."""
+        if call.principal is None:
+            raise Unauthenticated("credential_missing", "this needs a user's token")
+        return self.control.user_of(call.principal)

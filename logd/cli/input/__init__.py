@@ -1,0 +1,1 @@
+"""A line of input -> an entry: what `logd send` understands."""

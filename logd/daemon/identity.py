@@ -1,0 +1,64 @@
+"""The control data for the event loop: reads at once, writes in a worker thread.
+
+Writes have their own few threads, so that neither queries nor password hashes can keep them
+waiting. A write that has begun is finished even if its caller goes away.
+"""
+
+import functools
+import logging
+from collections.abc import Callable
+from typing import Final, ParamSpec, TypeVar
+
+import trio
+
+from logd.control.store import Control
+from logd.daemon.logs import Logs
+from logd.entry import ProjectId
+from logd.errors import NoSuchProject, StorageFailed, StorageFull
+
+log = logging.getLogger("logd.daemon")
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+_WRITER_THREADS: Final = 2
+
+
+class Identity:
+    """`control`: the methods that answer from memory, for the loop. The others go by `change`."""
+
+    def __init__(self, control: Control, logs: Logs) -> None:
+        self.control = control
+        self._logs = logs
+        self._limiter = trio.CapacityLimiter(_WRITER_THREADS)
+
+    async def change(self, method: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """`method(*args, **kwargs)` in a worker thread; a method of `control`."""
+        call = functools.partial(method, *args, **kwargs)
+        return await trio.to_thread.run_sync(call, limiter=self._limiter)
+
+    async def delete_project(self, caller: str, project_id: ProjectId, org_id: str) -> None:
+        """The project, then its logs: their files are gone when this returns."""
+        await self.change(self.control.delete_project, caller, project_id, org_id=org_id)
+        await self._purge(project_id)
+
+    async def delete_org(self, caller: str, org_id: str) -> None:
+        """The organisation with its projects, then their logs."""
+        for project_id in await self.change(self.control.delete_org, caller, org_id):
+            await self._purge(project_id)
+
+    async def purge_doomed(self) -> None:
+        """Remove the logs of deleted projects that a crash, a fault of the storage or a caller
+        who went away has left behind."""
+        for project_id in self.control.doomed_projects():
+            await self._purge(project_id)
+
+    async def _purge(self, project_id: ProjectId) -> None:
+        try:
+            await self._logs.delete_project(project_id)
+        except NoSuchProject:
+            pass  # it never had logs, or another call was faster
+        except (StorageFailed, StorageFull) as error:
+            log.warning("the logs of a deleted project stay for another try: %s", error)
+            return
+        await self.change(self.control.project_purged, project_id)

@@ -1,0 +1,363 @@
+"""What the API may do with logs: the async face of the store."""
+
+import hashlib
+import logging
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Final
+
+import msgspec
+import trio
+
+from logd.daemon.desk import Desk
+from logd.daemon.threads import Threads, run_cancellable, run_uninterrupted
+from logd.daemon.upkeep import Upkeep
+from logd.entry import Clock, Entry, ProjectId, Seq
+from logd.errors import LogdError, NoSuchEntry, Overloaded, StorageFailed
+from logd.format.body import Batch, EntryError, Partial, decode_body, decode_good_entries
+from logd.format.logid import ids_json, log_id, parse_log_id
+from logd.format.wal import Idempotency
+from logd.query.ast import Filter
+from logd.query.cursor import Cursor, decode, encode, filter_digest
+from logd.store.project import Request
+from logd.store.search import Found, Position, entry_at, search
+from logd.store.store import Store
+
+_log = logging.getLogger("logd.logs")
+
+_INLINE_DECODE_BYTES: Final = 512 << 10
+_QUERY_SECONDS: Final = 60.0
+_MAX_WAITING_QUERIES: Final = 256
+
+
+class IdempotencyConflict(LogdError):
+    """The Idempotency-Key was used with another request in the last 24 hours."""
+
+
+class Ingested(msgspec.Struct, frozen=True):
+    """`ids_json`: a JSON array with an id, or null, for each entry of the request; `errors`: of a
+    partial ingest, the first 100."""
+
+    count: int
+    ids_json: bytes
+    errors: tuple[EntryError, ...] = ()
+
+
+class Page(msgspec.Struct, frozen=True):
+    """Rows newest first with their ids. `damaged`: something could not be read and is missing."""
+
+    rows: tuple[Entry, ...]
+    ids: tuple[str, ...]
+    next_cursor: str | None
+    total: int
+    damaged: bool
+
+
+class Logs:
+    """Open with `open_logs`."""
+
+    def __init__(
+        self,
+        store: Store,
+        clock: Clock,
+        threads: Threads,
+        nursery: trio.Nursery,
+        sync_interval_s: float | None,
+    ) -> None:
+        self._store = store
+        self._clock = clock
+        self._threads = threads
+        self._nursery = nursery
+        self._sync_interval_s = sync_interval_s
+        self._desks: dict[ProjectId, Desk] = {}
+        self._opening: dict[ProjectId, trio.Event] = {}
+        self._deleting: set[ProjectId] = set()
+        self._dirty: set[Desk] = set()
+        self.upkeep = Upkeep(threads)
+
+    # ------------------------------------------------------------ ingest
+
+    async def ingest(
+        self,
+        project: ProjectId,
+        body: bytes,
+        *,
+        ndjson: bool,
+        partial: bool = False,
+        idempotency_key: str | None = None,
+    ) -> Ingested:
+        """Store a request; it is durable and visible when this returns.
+
+        Raises InvalidBody, InvalidEntries, ForeignProject, IdempotencyConflict, Overloaded,
+        StorageFull, StorageFailed.
+        """
+        received_ns = self._clock()
+        if partial:
+            work = await self._decode_partial(project, body, received_ns, ndjson)
+        else:
+            work = await self._decode(project, body, received_ns, ndjson)
+        if work.batch is None or not work.batch.count:
+            return Ingested(0, work.ids(project, None), work.errors)
+        desk = await self._desk(project)
+        if idempotency_key is None:
+            seq = await self._submit(desk, work.request(received_ns, None))
+        else:
+            idempotency = _digests(idempotency_key, body, ndjson, partial)
+            seq = await self._submit_once(desk, work, received_ns, idempotency)
+        return Ingested(work.batch.count, work.ids(project, seq), work.errors)
+
+    async def _decode(
+        self, project: ProjectId, body: bytes, received_ns: int, ndjson: bool
+    ) -> "_Work":
+        if len(body) <= _INLINE_DECODE_BYTES:
+            batch = decode_body(body, project, received_ns, ndjson=ndjson)
+        else:
+            batch = await trio.to_thread.run_sync(
+                lambda: decode_body(body, project, received_ns, ndjson=ndjson),
+                limiter=self._threads.decode,
+            )
+        return _Work(batch, body, ndjson, batch.count, None, ())
+
+    async def _decode_partial(
+        self, project: ProjectId, body: bytes, received_ns: int, ndjson: bool
+    ) -> "_Work":
+        found: Partial = await trio.to_thread.run_sync(
+            lambda: decode_good_entries(body, project, received_ns, ndjson=ndjson),
+            limiter=self._threads.decode,
+        )
+        return _Work(found.batch, found.body, False, found.count, found.kept, found.errors)
+
+    async def _submit(self, desk: Desk, request: Request) -> Seq:
+        seq = await desk.submit(request)
+        if self._sync_interval_s is not None:
+            self._dirty.add(desk)
+        if self._tail_bytes() > self._store.limits.tail_bytes:
+            self._make_room()
+        return seq
+
+    async def _submit_once(
+        self, desk: Desk, work: "_Work", received_ns: int, idempotency: Idempotency
+    ) -> Seq:
+        """The first sequence number of the request, stored now or when it first came."""
+        key = idempotency.key_digest
+        while (earlier := desk.keys_in_flight.get(key)) is not None:
+            await earlier.wait()
+        record = desk.project.recall(key)
+        if record is not None:
+            if record.idempotency.request_digest != idempotency.request_digest:
+                raise IdempotencyConflict("this Idempotency-Key came with another request")
+            return record.first_seq
+        done = desk.keys_in_flight[key] = trio.Event()
+        try:
+            # A caller that goes away must not leave the key open to a second store.
+            with trio.CancelScope(shield=True):
+                seq = await self._submit(desk, work.request(received_ns, idempotency))
+        finally:
+            del desk.keys_in_flight[key]
+            done.set()
+        return seq
+
+    def _tail_bytes(self) -> int:
+        return sum(desk.project.tail_bytes for desk in self._desks.values())
+
+    def _make_room(self) -> None:
+        """The largest tail goes to the freezer: all of them together are over the budget."""
+        largest = max(self._desks.values(), key=lambda desk: desk.project.tail_bytes)
+        largest.make_room()
+
+    # ------------------------------------------------------------ queries
+
+    async def list_page(
+        self, project: ProjectId, filter_: Filter, limit: int, cursor: str | None
+    ) -> Page:
+        """Raises BadQuery for a cursor that does not fit, Overloaded, StorageFailed, Cancelled."""
+        digest = filter_digest(filter_)
+        resumed = None if cursor is None else decode(cursor, project, digest)
+        after = None
+        if resumed is not None:
+            after = Position(Seq(resumed.pinned_seq), resumed.last_ts_ns, Seq(resumed.last_seq))
+        desk = await self._desk(project)
+        if self._threads.query.statistics().tasks_waiting >= _MAX_WAITING_QUERIES:
+            raise Overloaded("too many queries wait already")
+        with desk.reading(_QUERY_SECONDS) as flag:
+            snapshot = desk.project.snapshot()
+            found = await run_cancellable(
+                lambda check: search(
+                    snapshot, filter_, limit, after, with_total=after is None, check=check
+                ),
+                flag,
+                self._threads.query,
+            )
+        self._report(project, found)
+        total = found.total if resumed is None else resumed.total
+        pinned = snapshot.visible_seq if after is None else after.pinned_seq
+        return _page(project, found, total or 0, pinned, digest)
+
+    def _report(self, project: ProjectId, found: Found) -> None:
+        for damage in found.damage:
+            _log.error("project %s: %s", project, damage)
+
+    async def stats(self, project: ProjectId) -> tuple[int, int, int, int]:
+        """Entries of each level: DEBUG, INFO, WARN, ERROR."""
+        return (await self._desk(project)).project.level_counts()
+
+    async def entry(self, project: ProjectId, log_id_: str) -> Entry:
+        """Raises NoSuchEntry."""
+        seq = parse_log_id(project, log_id_)
+        if seq is None:
+            raise NoSuchEntry("no entry of that id")
+        desk = await self._desk(project)
+        with desk.reading(_QUERY_SECONDS) as flag:
+            snapshot = desk.project.snapshot()
+            found = await run_cancellable(
+                lambda _: entry_at(snapshot, seq), flag, self._threads.query
+            )
+        if found is None:
+            raise NoSuchEntry("no entry of that id")
+        return found
+
+    def log_id(self, project: ProjectId, seq: Seq) -> str:
+        return log_id(project, seq)
+
+    # ------------------------------------------------------------ projects
+
+    async def _desk(self, project: ProjectId) -> Desk:
+        """The project's desk, opened if need be. Raises StorageFailed."""
+        desk = self._desks.get(project)
+        if desk is not None:
+            return desk
+        while project in self._opening:
+            await self._opening[project].wait()
+        if project in self._deleting:
+            raise StorageFailed("the project is being deleted")
+        if project not in self._desks:
+            await self._open(project)
+        return self._desks[project]
+
+    async def _open(self, project: ProjectId) -> None:
+        done = self._opening[project] = trio.Event()
+        try:
+            opened = await run_uninterrupted(
+                lambda: self._store.project(project), self._threads.wal
+            )
+        except OSError as error:
+            _log.error("project %s cannot be opened: %s", project, error)
+            raise StorageFailed("the project cannot be opened") from error
+        finally:
+            del self._opening[project]
+            done.set()
+        for damage in opened.damage:
+            _log.error("project %s, set aside: %s", project, damage)
+        desk = Desk(self._store, opened, self._threads, self._sync_interval_s, self.upkeep.add)
+        self._desks[project] = desk
+        self._nursery.start_soon(desk.run)
+        if opened.waiting_freezes:
+            self.upkeep.add(desk)
+
+    async def delete_project(self, project: ProjectId) -> None:
+        """Its files are gone when this returns."""
+        while project in self._opening:
+            await self._opening[project].wait()
+        self._deleting.add(project)
+        try:
+            with trio.CancelScope(shield=True):
+                await self._close_desk(project)
+                await run_uninterrupted(lambda: self._store.delete(project), self._threads.wal)
+        finally:
+            self._deleting.discard(project)
+
+    async def _close_desk(self, project: ProjectId) -> None:
+        desk = self._desks.get(project)
+        if desk is None:
+            return
+        self.upkeep.remove(desk)
+        await desk.stop()
+        await desk.ended.wait()
+        self._dirty.discard(desk)
+        del self._desks[project]
+
+    # ------------------------------------------------------------ background
+
+    async def sync_in_intervals(self) -> None:
+        """With durability = "interval"."""
+        if self._sync_interval_s is None:
+            return
+        while True:
+            await trio.sleep(self._sync_interval_s)
+            await self._sync_dirty()
+
+    async def _sync_dirty(self) -> None:
+        dirty, self._dirty = self._dirty, set()
+        for desk in dirty:
+            await desk.sync_now()
+
+    async def close(self) -> None:
+        """Everything that was answered is durable; tails stay in the WAL."""
+        with trio.CancelScope(shield=True):
+            await self._sync_dirty()
+            for project in list(self._desks):
+                await self._close_desk(project)
+            await run_uninterrupted(self._store.close, self._threads.wal)
+
+
+@asynccontextmanager
+async def open_logs(
+    store: Store, clock: Clock, query_threads: int, sync_interval_s: float | None
+) -> AsyncIterator[Logs]:
+    """Logs on an open store, with their background tasks; the store is closed at the end."""
+    async with trio.open_nursery() as nursery:
+        logs = Logs(store, clock, Threads(query_threads), nursery, sync_interval_s)
+        nursery.start_soon(logs.upkeep.run)
+        nursery.start_soon(logs.sync_in_intervals)
+        try:
+            yield logs
+        finally:
+            await logs.close()
+            nursery.cancel_scope.cancel()
+
+
+class _Work(msgspec.Struct, frozen=True):
+    """A decoded request. `kept`: indexes of the entries that are stored, None if all are."""
+
+    batch: Batch | None
+    body: bytes
+    ndjson: bool
+    count: int
+    kept: tuple[int, ...] | None
+    errors: tuple[EntryError, ...]
+
+    def request(self, received_ns: int, idempotency: Idempotency | None) -> Request:
+        if self.batch is None:
+            raise ValueError("a request without entries is not stored")
+        return Request(self.batch, self.body, self.ndjson, received_ns, idempotency)
+
+    def ids(self, project: ProjectId, first: Seq | None) -> bytes:
+        if self.kept is None:
+            return ids_json(project, first or Seq(0), self.count)
+        ids: list[str | None] = [None] * self.count
+        for offset, index in enumerate(self.kept):
+            ids[index] = log_id(project, Seq((first or 0) + offset))
+        return msgspec.json.encode(ids)
+
+
+def _digests(key: str, body: bytes, ndjson: bool, partial: bool) -> Idempotency:
+    request = hashlib.blake2b(body, digest_size=16, person=b"logd-request")
+    request.update(bytes([ndjson, partial]))
+    return Idempotency(
+        hashlib.blake2b(key.encode(), digest_size=16, person=b"logd-idem-key").digest(),
+        request.digest(),
+    )
+
+
+def _page(project: ProjectId, found: Found, total: int, pinned: Seq, digest: bytes) -> Page:
+    following = None
+    if found.last is not None:
+        ts_ns, seq = found.last
+        following = encode(Cursor(pinned, ts_ns, seq, total), project, digest)
+    return Page(
+        rows=found.entries,
+        ids=tuple(log_id(project, entry.seq) for entry in found.entries),
+        next_cursor=following,
+        total=total,
+        damaged=bool(found.damage),
+    )

@@ -1,0 +1,88 @@
+"""The freezer: turns full tails into chunks and folds small chunks, one at a time."""
+
+import logging
+from collections import deque
+from typing import Final
+
+import trio
+
+from logd.daemon.desk import Desk
+from logd.daemon.threads import Threads, run_uninterrupted
+from logd.errors import Corruption, LogdError
+from logd.store.project import Installation
+
+_log = logging.getLogger("logd.upkeep")
+
+_RETRY_SECONDS: Final = 2.0
+
+
+class Upkeep:
+    def __init__(self, threads: Threads) -> None:
+        self._threads = threads
+        self._due: deque[Desk] = deque()
+        self._wake = trio.Event()
+        self.freezes = 0
+        self.merges = 0
+        self.failures = 0
+
+    def add(self, desk: Desk) -> None:
+        """The desk's project has runs that wait to be frozen."""
+        if desk not in self._due:
+            self._due.append(desk)
+        self._wake.set()
+
+    def remove(self, desk: Desk) -> None:
+        """The desk is being stopped."""
+        if desk in self._due:
+            self._due.remove(desk)
+
+    async def run(self) -> None:
+        while True:
+            while self._due:
+                await self._serve(self._due.popleft())
+            self._wake = trio.Event()
+            await self._wake.wait()
+
+    async def _serve(self, desk: Desk) -> None:
+        """One freeze of the project, and the merges that it makes worth while."""
+        desk.is_freezing = True
+        try:
+            await self._freeze(desk)
+            await self._merge(desk)
+        except Corruption as error:
+            self.failures += 1
+            _log.error("project %s: chunks cannot be merged: %s", desk.project_id, error)
+        except (LogdError, OSError) as error:
+            self.failures += 1
+            _log.error("project %s cannot be frozen yet: %s", desk.project_id, error)
+            await trio.sleep(_RETRY_SECONDS)
+        finally:
+            desk.is_freezing = False
+            desk.changed()
+        if desk.project.waiting_freezes:
+            self.add(desk)
+
+    async def _freeze(self, desk: Desk) -> None:
+        project = desk.project
+        job = project.prepare_freeze()
+        if job is None:
+            return
+        installation = await run_uninterrupted(
+            lambda: project.run_freeze(job), self._threads.freeze
+        )
+        await self._install(desk, installation)
+        self.freezes += 1
+
+    async def _merge(self, desk: Desk) -> None:
+        project = desk.project
+        job = project.prepare_merge()
+        if job is None or project.waiting_freezes:
+            return
+        installation = await run_uninterrupted(lambda: project.run_merge(job), self._threads.freeze)
+        await self._install(desk, installation)
+        self.merges += 1
+
+    async def _install(self, desk: Desk, installation: Installation) -> None:
+        desk.project.install(installation)
+        desk.changed()
+        await run_uninterrupted(lambda: desk.project.discard(installation), self._threads.freeze)

@@ -1,0 +1,118 @@
+"""Request bodies on their way in: counted, timed, and bounded all together."""
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import trio
+
+from logd.api.errors import BodyTooLarge, BodyTooSlow
+from logd.door.limits import MIN_BODY_BYTES_PER_SECOND, SKIPPED_BYTES
+from logd.errors import Overloaded
+
+Message = dict[str, Any]
+"""An ASGI message."""
+
+
+class BodyMemory:
+    """The bytes of all request bodies that are in memory at once."""
+
+    def __init__(self, max_bytes: int) -> None:
+        self._max_bytes = max_bytes
+        self.held_bytes = 0
+
+    def take(self, count: int) -> None:
+        """Raises Overloaded."""
+        if self.held_bytes + count > self._max_bytes:
+            raise Overloaded("too many large requests at once")
+        self.held_bytes += count
+
+    def give_back(self, count: int) -> None:
+        self.held_bytes -= count
+
+
+class IncomingBody:
+    """One body, from the ASGI messages that bring it.
+
+    `complete`: all of it has come. `settled`: it is complete, nobody wants the rest, or the client
+    is gone: from then on the messages are another's to receive.
+    """
+
+    def __init__(
+        self,
+        receive: Callable[[], Awaitable[Message]],
+        declared_bytes: int | None,
+        memory: BodyMemory,
+        stall_seconds: float,
+    ) -> None:
+        self._receive = receive
+        self._declared_bytes = declared_bytes
+        self._memory = memory
+        self._stall_seconds = stall_seconds
+        self._began_at = trio.current_time()
+        self._came = 0
+        self._held = 0
+        self.complete = False
+        self.client_gone = False
+        self.settled = trio.Event()
+
+    async def read(self, max_bytes: int) -> bytes:
+        """See `Body.read`. An oversize body is read on for a little, so that the client gets
+        the answer on a connection that stays usable."""
+        if self._declared_bytes is not None and self._declared_bytes > max_bytes + SKIPPED_BYTES:
+            raise BodyTooLarge(max_bytes)
+        buffer = bytearray()
+        while not self.complete:
+            piece = await self._next()
+            if self._came <= max_bytes:
+                self.hold(len(piece))
+                buffer += piece
+            elif self._came > max_bytes + SKIPPED_BYTES:
+                raise BodyTooLarge(max_bytes)
+        if self._came > max_bytes:
+            raise BodyTooLarge(max_bytes)
+        return bytes(buffer)
+
+    def hold(self, count: int) -> None:
+        self._memory.take(count)
+        self._held += count
+
+    def release(self) -> None:
+        """What was held for this body is free again."""
+        self._memory.give_back(self._held)
+        self._held = 0
+
+    async def skip(self, seconds: float) -> None:
+        """Read on to the end of an unwanted body where that is near."""
+        most = self._came + SKIPPED_BYTES
+        if self._declared_bytes is not None and self._declared_bytes > most:
+            return
+        with trio.move_on_after(seconds):
+            while not self.complete and self._came <= most:
+                await self._next()
+
+    def abandon(self) -> None:
+        """Nobody wants the rest."""
+        self.settled.set()
+
+    async def _next(self) -> bytes:
+        """The next piece. Raises BodyTooSlow."""
+        with trio.move_on_after(self._stall_seconds) as progress:
+            message = await self._receive()
+        if progress.cancelled_caught:
+            raise BodyTooSlow("the body stalled")
+        if message["type"] == "http.disconnect":
+            self.client_gone = True
+            self.settled.set()
+            await trio.sleep_forever()  # the app is told, and cancels whoever waits here
+        piece = bytes(message.get("body", b""))
+        self._came += len(piece)
+        if not message.get("more_body", False):
+            self.complete = True
+            self.settled.set()
+        elif self._trickles():
+            raise BodyTooSlow(f"the body is slower than {MIN_BODY_BYTES_PER_SECOND} bytes/s")
+        return piece
+
+    def _trickles(self) -> bool:
+        elapsed = trio.current_time() - self._began_at
+        return elapsed > self._stall_seconds and self._came < elapsed * MIN_BODY_BYTES_PER_SECOND

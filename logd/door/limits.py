@@ -1,0 +1,56 @@
+"""What the door allows a connection, and why."""
+
+from typing import Final
+
+import msgspec
+
+from logd.config import Config
+
+MAX_HEAD_BYTES: Final = 32_768
+"""Request line and headers. Tokens and cursors are below 1 KiB; a search may be long."""
+
+KEEP_ALIVE_SECONDS: Final = 75.0
+"""An idle connection is kept this long: longer than the pools of common clients and proxies (60 s
+and less), so that it is they who close and no request meets a closing connection."""
+
+MIN_BODY_BYTES_PER_SECOND: Final = 1024
+"""A body slower than this, once it has had a stall timeout's time, is cut."""
+
+SKIPPED_BYTES: Final = 65_536
+"""How far a refused body is read on, so that a small one does not cost its connection."""
+
+LINGER_SECONDS: Final = 2.0
+"""How long input is discarded after an answer that came before the request was complete. Closing
+at once would reset the connection and could take the answer from the client."""
+
+HANDSHAKE_SECONDS: Final = 10.0
+"""For TLS."""
+
+SEND_PIECE_BYTES: Final = 65_536
+"""The unit of progress of a send: a piece not taken within the stall timeout ends it."""
+
+
+_STORAGE_DESCRIPTORS: Final = 1024
+
+
+class Limits(msgspec.Struct, frozen=True):
+    """The configured ones. Seconds and bytes."""
+
+    max_connections: int
+    body_memory_bytes: int
+    head_seconds: float
+    stall_seconds: float
+    grace_seconds: float
+
+
+def limits_of(config: Config, max_descriptors: int) -> Limits:
+    """`max_descriptors`: of the process. Half of them are left to the storage where they are few,
+    so that connections cannot starve it."""
+    reserved = min(max_descriptors // 2, _STORAGE_DESCRIPTORS)
+    return Limits(
+        max_connections=max(1, min(config.max_connections, max_descriptors - reserved)),
+        body_memory_bytes=config.body_memory_bytes,
+        head_seconds=config.request_timeout_seconds,
+        stall_seconds=config.stall_timeout_seconds,
+        grace_seconds=config.shutdown_grace_seconds,
+    )

@@ -1,0 +1,163 @@
+"""The listener: accepts connections, guards each, and closes them in an orderly way.
+
+No connection can end the process: whatever it raises ends with its guard. No connection can keep
+the process from ending: when the grace is over, what is left is cut.
+"""
+
+import errno
+import logging
+import socket
+import ssl
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+import trio
+from hypercorn.app_wrappers import ASGIWrapper
+from hypercorn.trio.worker_context import WorkerContext
+from hypercorn.typing import ASGIFramework
+
+from logd.config import Address
+from logd.door.body import BodyMemory
+from logd.door.complaints import Complaints
+from logd.door.http1 import HttpConnection, make_hypercorn_config
+from logd.door.limits import HANDSHAKE_SECONDS, LINGER_SECONDS, Limits
+from logd.door.shell import Shell
+from logd.door.stream import GuardedStream, Transport
+from logd.entry import RandomBytes
+
+log = logging.getLogger("logd.door")
+
+BACKLOG: Final = 1024
+_OUT_OF_RESOURCES: Final = {errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM}
+_PAUSE_SECONDS: Final = 0.1
+
+
+def load_tls(certificate: Path, key: Path) -> ssl.SSLContext:
+    """Raises OSError (ssl.SSLError among them) where the files are no certificate and key."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    context.set_alpn_protocols(["http/1.1"])
+    context.load_cert_chain(certificate, key)
+    return context
+
+
+async def open_listeners(
+    addresses: Sequence[Address], inherited: Sequence[socket.socket]
+) -> list[trio.SocketListener]:
+    """Listening sockets: those that the service manager opened, else our own on `addresses`.
+    Raises OSError where an address cannot be had."""
+    if inherited:
+        return [trio.SocketListener(trio.socket.from_stdlib_socket(one)) for one in inherited]
+    listeners: list[trio.SocketListener] = []
+    for address in addresses:
+        listeners += await trio.open_tcp_listeners(
+            address.port, host=address.host, backlog=BACKLOG
+        )
+    return listeners
+
+
+class Door:
+    """Serves an ASGI app on listeners that are open already."""
+
+    def __init__(
+        self,
+        app: ASGIFramework,
+        limits: Limits,
+        tls: ssl.SSLContext | None,
+        random_bytes: RandomBytes,
+    ) -> None:
+        self._limits = limits
+        self._tls = tls
+        self._random_bytes = random_bytes
+        memory = BodyMemory(limits.body_memory_bytes)
+        self._app = ASGIWrapper(Shell(app, memory, limits.stall_seconds, random_bytes))
+        self._config = make_hypercorn_config()
+        self._context = WorkerContext(None)
+        self._streams: set[GuardedStream] = set()
+        self._one_less = trio.Event()
+        self._complaints = Complaints(log)
+
+    async def serve(self, listeners: Sequence[trio.SocketListener], stop: trio.Event) -> None:
+        """Until `stop`: then the listeners close first, requests in flight may finish, and what
+        is not done within the grace is cut."""
+        async with trio.open_nursery() as outer:
+            async with trio.open_nursery() as connections:
+                outer.start_soon(self._cut_in_the_end, stop, connections.cancel_scope)
+                await self._accept_until(stop, listeners, connections)
+                await self._context.terminated.set()
+            outer.cancel_scope.cancel()
+
+    async def _cut_in_the_end(self, stop: trio.Event, connections: trio.CancelScope) -> None:
+        """Sends are shielded from cancellation: only a closed socket ends them in time."""
+        try:
+            await stop.wait()
+            await trio.sleep(self._limits.grace_seconds)
+        finally:
+            for stream in self._streams:
+                stream.abort()
+            connections.cancel()
+
+    async def _accept_until(
+        self,
+        stop: trio.Event,
+        listeners: Sequence[trio.SocketListener],
+        connections: trio.Nursery,
+    ) -> None:
+        async with trio.open_nursery() as accepting:
+            for listener in listeners:
+                accepting.start_soon(self._accept, listener, connections)
+            await stop.wait()
+            accepting.cancel_scope.cancel()
+        for listener in listeners:
+            await listener.aclose()
+
+    async def _accept(self, listener: trio.SocketListener, connections: trio.Nursery) -> None:
+        while True:
+            while len(self._streams) >= self._limits.max_connections:
+                self._complaints.note("at max_connections: new ones wait in the listen queue")
+                await self._one_less.wait()
+            try:
+                transport = await listener.accept()
+            except OSError as error:
+                if error.errno not in _OUT_OF_RESOURCES:
+                    raise
+                self._complaints.note(f"cannot accept connections: {error.strerror}")
+                await trio.sleep(_PAUSE_SECONDS)
+                continue
+            stream = self._wrap(transport)
+            self._streams.add(stream)
+            connections.start_soon(self._guard, stream)
+
+    def _wrap(self, transport: trio.SocketStream) -> GuardedStream:
+        wrapped: Transport = transport
+        if self._tls is not None:
+            wrapped = trio.SSLStream(
+                transport, self._tls, server_side=True, https_compatible=True
+            )
+        return GuardedStream(wrapped, self._limits.stall_seconds)
+
+    async def _guard(self, stream: GuardedStream) -> None:
+        try:
+            if await stream.handshake(HANDSHAKE_SECONDS):
+                await self._http(stream).run()
+        except OSError:
+            pass  # the client is gone
+        except Exception as error:  # noqa: BLE001  # the root of a connection's task
+            self._complaints.note("a connection ended with an error", error)
+        finally:
+            with trio.CancelScope(shield=True):
+                await stream.finish(LINGER_SECONDS)
+            self._streams.discard(stream)
+            self._one_less.set()
+            self._one_less = trio.Event()
+
+    def _http(self, stream: GuardedStream) -> HttpConnection:
+        return HttpConnection(
+            self._app,
+            self._config,
+            self._context,
+            stream,
+            self._limits.head_seconds,
+            self._random_bytes,
+        )

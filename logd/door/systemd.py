@@ -1,0 +1,38 @@
+"""What a service manager is told and hands over: readiness, and sockets that are open already.
+
+`NOTIFY_SOCKET`, `LISTEN_PID` and `LISTEN_FDS` are the manager's protocol, not options of ours:
+see sd_notify(3) and sd_listen_fds(3).
+"""
+
+import socket
+from collections.abc import Mapping
+from typing import Final
+
+_FIRST_FD: Final = 3
+
+READY: Final = b"READY=1"
+STOPPING: Final = b"STOPPING=1"
+
+
+def notify(environ: Mapping[str, str], state: bytes) -> None:
+    """Tell the service manager, if there is one. Raises OSError where it cannot be reached."""
+    address = environ.get("NOTIFY_SOCKET")
+    if not address:
+        return
+    if address.startswith("@"):  # a name in Linux' abstract namespace
+        address = "\0" + address[1:]
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC) as manager:
+        manager.connect(address)
+        manager.sendall(state)
+
+
+def inherited_sockets(environ: Mapping[str, str], pid: int) -> list[socket.socket]:
+    """The listening sockets that the manager opened for this process; none usually."""
+    if environ.get("LISTEN_PID") != str(pid):
+        return []
+    count = int(environ.get("LISTEN_FDS", "0"))
+    sockets = [socket.socket(fileno=fd) for fd in range(_FIRST_FD, _FIRST_FD + count)]
+    for one in sockets:
+        one.set_inheritable(False)
+        one.setblocking(False)
+    return sockets

@@ -1,0 +1,1 @@
+"""Bytes <-> values: bodies, WAL frames, segments, chunks, index values. No I/O, no clock."""

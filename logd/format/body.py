@@ -1,0 +1,473 @@
+"""Request bodies: the JSON that callers send, and that the WAL stores as it came.
+
+    JSON    one entry object, or an array of them
+    NDJSON  one entry object a line; blank lines are skipped
+
+Decoding is strict and ends all validation. It goes two ways: a fast one, in which typed msgspec
+decoding and a few checks over whole columns accept what is beyond doubt, and a careful one, entry
+by entry, that decides everything else and names each fault by index and field.
+"""
+
+import functools
+import re
+from collections.abc import Sequence
+from typing import Any, Final, Literal, cast
+
+import msgspec
+import numpy as np
+from msgspec import UNSET, Raw, UnsetType
+
+from logd import entry as limits
+from logd.entry import LEVEL_CODE, LEVELS, LevelName, ProjectId
+from logd.errors import LogdError
+from logd.format.separated import Int64s, concatenate, join_texts, longest
+from logd.timestamps import BadTimestamp, parse_timestamp, parse_timestamps
+
+MAX_ERRORS_LISTED: Final = 100
+_FAST_TAG_LISTS: Final = 4096
+
+
+class EntryError(msgspec.Struct, frozen=True):
+    """What is wrong with one field of one entry. `index`: position in the request;
+    `pointer`: JSON pointer within the entry, empty for the entry itself."""
+
+    index: int
+    pointer: str
+    code: str
+    detail: str
+
+
+class InvalidBody(LogdError):
+    """The body is not JSON of the announced form; no entry of it can be looked at."""
+
+    def __init__(self, code: str, detail: str) -> None:
+        super().__init__(detail)
+        self.code = code
+        self.detail = detail
+
+
+class InvalidEntries(LogdError):
+    """At least one entry breaks a rule. `errors`: the first 100; `total`: how many there are."""
+
+    def __init__(self, errors: tuple[EntryError, ...], total: int) -> None:
+        super().__init__(f"{total} faults, the first: {errors[0].detail}")
+        self.errors = errors
+        self.total = total
+
+
+class ForeignProject(LogdError):
+    """At least one entry, itself valid, names another project than the key's."""
+
+    def __init__(self, errors: tuple[EntryError, ...]) -> None:
+        super().__init__("an entry names a project that the key does not belong to")
+        self.errors = errors
+
+
+class Batch(msgspec.Struct, frozen=True, gc=False):
+    """The validated entries of a request, in request order, as columns.
+
+    `ts`: int64[count], ns since the epoch. `levels`: one level code a byte. `messages`, `sources`,
+    `tags` (JSON arrays) and `metas` (JSON objects): separated text, see `separated.py`.
+    """
+
+    count: int
+    ts: Int64s
+    levels: bytes
+    messages: bytes
+    sources: bytes
+    tags: bytes
+    metas: bytes
+
+    @property
+    def size_bytes(self) -> int:
+        """Bytes of memory that the columns take."""
+        return (
+            9 * self.count
+            + len(self.messages)
+            + len(self.sources)
+            + len(self.tags)
+            + len(self.metas)
+        )
+
+
+class Partial(msgspec.Struct, frozen=True):
+    """A body of which only the good entries are kept.
+
+    `body`: the good ones as a JSON array, for the WAL; `kept`: their indexes in the request;
+    `errors`: the first 100 faults of the others; `batch` is None if none is good.
+    """
+
+    batch: Batch | None
+    body: bytes
+    kept: tuple[int, ...]
+    count: int
+    errors: tuple[EntryError, ...]
+
+
+def concatenate_batches(batches: Sequence[Batch]) -> Batch:
+    """One batch of all entries of at least one batch, in order."""
+    if len(batches) == 1:
+        return batches[0]
+    return Batch(
+        count=sum(batch.count for batch in batches),
+        ts=np.concatenate([batch.ts for batch in batches]),
+        levels=b"".join([batch.levels for batch in batches]),
+        messages=concatenate([batch.messages for batch in batches]),
+        sources=concatenate([batch.sources for batch in batches]),
+        tags=concatenate([batch.tags for batch in batches]),
+        metas=concatenate([batch.metas for batch in batches]),
+    )
+
+
+EMPTY: Final = Batch(0, np.zeros(0, np.int64), b"", b"", b"", b"", b"")
+
+
+def decode_body(body: bytes, project: ProjectId, received_ns: int, *, ndjson: bool) -> Batch:
+    """All entries of a body, or none.
+
+    `received_ns` dates the entries that carry no timestamp. Raises InvalidBody, InvalidEntries
+    or ForeignProject.
+    """
+    batch = _decode_fast(body, project, received_ns, ndjson)
+    if batch is None:
+        batch = _decode_carefully(body, project, received_ns, ndjson)
+    return batch
+
+
+def decode_good_entries(
+    body: bytes, project: ProjectId, received_ns: int, *, ndjson: bool
+) -> Partial:
+    """The good entries of a body, and what is wrong with the others. Raises InvalidBody."""
+    raws = _split(body, ndjson)
+    entries, faults, foreign = _examine(raws, project, received_ns)
+    bad = {error.index for error in (*faults, *foreign)}
+    kept = tuple(index for index in range(len(raws)) if index not in bad)
+    return Partial(
+        batch=_to_batch([entries[index] for index in kept]) if kept else None,
+        body=b"[" + b",".join([raws[index] for index in kept]) + b"]",
+        kept=kept,
+        count=len(raws),
+        errors=tuple(sorted((*faults, *foreign), key=lambda e: e.index)[:MAX_ERRORS_LISTED]),
+    )
+
+
+# ---------------------------------------------------------------- the fast way
+
+
+@functools.lru_cache(maxsize=256)
+def _fast_decoder(project: ProjectId) -> tuple[Any, Any]:
+    """(decoder of one entry, decoder of an array of them) that know the project's id.
+
+    Enumerated strings decode to shared objects, without an allocation: that, Raw and gc=False
+    are most of the speed.
+    """
+    struct: Any = msgspec.defstruct(
+        "FastEntry",
+        [
+            ("projectId", Literal[project]),
+            ("level", LevelName),
+            ("message", str),
+            ("source", str),
+            ("timestamp", str | UnsetType, UNSET),
+            ("tags", Raw, Raw(b"[]")),
+            ("meta", Raw, Raw(b"{}")),
+        ],
+        gc=False,
+        forbid_unknown_fields=True,
+    )
+    return msgspec.json.Decoder(struct), msgspec.json.Decoder(list[struct])
+
+
+def _decode_fast(body: bytes, project: ProjectId, received_ns: int, ndjson: bool) -> Batch | None:
+    """The batch, or None where only the careful way can tell."""
+    one, many = _fast_decoder(project)
+    try:
+        if not body.isascii():
+            body.decode()  # msgspec checks UTF-8 only in the strings that it makes
+        if ndjson:
+            entries = one.decode_lines(body)
+        elif body[:1] == b"{":
+            entries = [one.decode(body)]
+        else:
+            entries = many.decode(body)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return None
+    if not entries:
+        return EMPTY
+    count = len(entries)
+    try:
+        ts = _timestamps([e.timestamp for e in entries], received_ns)
+    except BadTimestamp:
+        return None
+    source_texts = [e.source for e in entries]
+    messages = join_texts([e.message for e in entries])
+    sources = join_texts(source_texts)
+    tag_texts = [bytes(e.tags) for e in entries]
+    tags = b"\xfe".join(tag_texts)
+    metas = b"\xfe".join([e.meta for e in entries])
+    if (
+        (len(messages) > limits.MAX_MESSAGE_BYTES and longest(messages, count) > 8192)
+        or not all(map(_is_source, set(source_texts)))
+        or not all(map(_is_tag_list, set(tag_texts)))
+        or metas.count(b"\xfe{") != count - 1
+        or metas[:1] != b"{"
+        or (len(metas) > limits.MAX_META_BYTES and longest(metas, count) > limits.MAX_META_BYTES)
+    ):
+        return None
+    levels = bytes([LEVEL_CODE[e.level] for e in entries])
+    return Batch(count, ts, levels, messages, sources, tags, metas)
+
+
+def _timestamps(texts: list[str | UnsetType], received_ns: int) -> Int64s:
+    """int64[n]. Raises BadTimestamp."""
+    if len(texts) == 1:
+        text = texts[0]
+        if text is UNSET:
+            return np.array([received_ns], np.int64)
+        return np.array([_timestamp(text)], np.int64)
+    if UNSET not in texts:
+        return parse_timestamps(cast(list[str], texts))
+    out = np.full(len(texts), received_ns, np.int64)
+    given = [index for index, text in enumerate(texts) if text is not UNSET]
+    if given:
+        out[given] = parse_timestamps([cast(str, texts[index]) for index in given])
+    return out
+
+
+def _timestamp(text: str) -> int:
+    try:
+        return parse_timestamp(text)
+    except ValueError as error:
+        raise BadTimestamp(0, str(error)) from None
+
+
+def _is_source(text: str) -> bool:
+    return 0 < len(text) <= limits.MAX_SOURCE_CHARS
+
+
+_tags_decoder: Final = msgspec.json.Decoder(list[str])
+
+
+@functools.lru_cache(maxsize=_FAST_TAG_LISTS)
+def _is_tag_list(text: bytes) -> bool:
+    """A distinct tag list is looked at once, not once an entry."""
+    try:
+        tags = _tags_decoder.decode(text)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return False
+    return len(tags) <= limits.MAX_TAGS and all(0 < len(t) <= limits.MAX_TAG_CHARS for t in tags)
+
+
+# ---------------------------------------------------------------- the careful way
+
+
+class _Parsed(msgspec.Struct, frozen=True, gc=False):
+    ts_ns: int
+    level: LevelName
+    message: str
+    source: str
+    tags: bytes
+    meta: bytes
+
+
+_FIELDS: Final = ("projectId", "level", "message", "source", "timestamp", "tags", "meta")
+_REQUIRED: Final = _FIELDS[:4]
+_UUID: Final = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
+_array_decoder: Final = msgspec.json.Decoder(list[Raw])
+_raw_decoder: Final = msgspec.json.Decoder(Raw)
+_object_decoder: Final = msgspec.json.Decoder(dict[str, Raw])
+_text_decoder: Final = msgspec.json.Decoder(str)
+_list_decoder: Final = msgspec.json.Decoder(list[Raw])
+
+
+def _decode_carefully(body: bytes, project: ProjectId, received_ns: int, ndjson: bool) -> Batch:
+    raws = _split(body, ndjson)
+    entries, faults, foreign = _examine(raws, project, received_ns)
+    if faults:
+        raise InvalidEntries(tuple(faults[:MAX_ERRORS_LISTED]), len(faults))
+    if foreign:
+        raise ForeignProject(tuple(foreign[:MAX_ERRORS_LISTED]))
+    return _to_batch([entries[index] for index in range(len(raws))]) if raws else EMPTY
+
+
+def _split(body: bytes, ndjson: bool) -> list[Raw]:
+    """The JSON values of a body, one an entry. Raises InvalidBody."""
+    try:
+        body.decode()
+    except UnicodeDecodeError as error:
+        raise InvalidBody("not_utf8", f"the body is not UTF-8: byte {error.start}") from None
+    try:
+        if ndjson:
+            return _raw_decoder.decode_lines(body)
+        stripped = body.lstrip(b" \t\r\n")
+        if stripped[:1] == b"[":
+            return _array_decoder.decode(body)
+        if stripped[:1] == b"{":
+            return [_raw_decoder.decode(body)]
+        _raw_decoder.decode(body)
+    except RecursionError:
+        raise InvalidBody("too_deep", "the body is nested too deeply") from None
+    except msgspec.DecodeError as error:
+        raise InvalidBody("malformed_json", str(error)) from None
+    raise InvalidBody("wrong_type", "the body must be an entry object or an array of them")
+
+
+def _examine(
+    raws: Sequence[Raw], project: ProjectId, received_ns: int
+) -> tuple[dict[int, _Parsed], list[EntryError], list[EntryError]]:
+    """(good entries by index, faults, entries of foreign projects)."""
+    entries: dict[int, _Parsed] = {}
+    faults: list[EntryError] = []
+    foreign: list[EntryError] = []
+    for index, raw in enumerate(raws):
+        checked = _Checked(index)
+        parsed = checked.entry(raw, received_ns)
+        if checked.errors:
+            faults += checked.errors
+        elif checked.project != project:
+            detail = "projectId is not the project that the key belongs to"
+            foreign.append(EntryError(index, "/projectId", "foreign_project", detail))
+        else:
+            entries[index] = parsed
+    return entries, faults, foreign
+
+
+class _Checked:
+    """One entry under examination: collects every fault of it instead of stopping at the first."""
+
+    def __init__(self, index: int) -> None:
+        self.index = index
+        self.errors: list[EntryError] = []
+        self.project: str | None = None
+
+    def fault(self, field: str, code: str, detail: str) -> None:
+        pointer = "/" + field.replace("~", "~0").replace("/", "~1") if field else ""
+        self.errors.append(EntryError(self.index, pointer, code, detail))
+
+    def entry(self, raw: Raw, received_ns: int) -> _Parsed:
+        try:
+            fields = _object_decoder.decode(raw)
+        except msgspec.DecodeError:
+            self.fault("", "wrong_type", "an entry must be a JSON object")
+            fields = None
+        if fields is not None:
+            for name in _REQUIRED:
+                if name not in fields:
+                    self.fault(name, "required", f"{name} is required")
+            for name in fields:
+                if name not in _FIELDS:
+                    shown = name if len(name) <= 64 else name[:64] + "..."
+                    self.fault(name, "unknown_field", f"unknown field {shown!r}: put it in meta")
+        return self._values(fields or {}, received_ns)
+
+    def _values(self, fields: dict[str, Raw], received_ns: int) -> _Parsed:
+        self.project = self._project(self._text(fields, "projectId"))
+        ts_text = self._text(fields, "timestamp")
+        return _Parsed(
+            ts_ns=received_ns if ts_text is None else self._timestamp(ts_text),
+            level=self._level(self._text(fields, "level")),
+            message=self._message(self._text(fields, "message")),
+            source=self._source(self._text(fields, "source")),
+            tags=self._tags(fields),
+            meta=self._meta(fields),
+        )
+
+    def _text(self, fields: dict[str, Raw], name: str) -> str | None:
+        if name not in fields:
+            return None
+        try:
+            return _text_decoder.decode(fields[name])
+        except msgspec.DecodeError:
+            self.fault(name, "wrong_type", f"{name} must be a string")
+            return None
+
+    def _project(self, text: str | None) -> str | None:
+        if text is not None and not _UUID.fullmatch(text):
+            self.fault("projectId", "invalid_uuid", "projectId must be a UUID")
+        return text.lower() if text is not None else None
+
+    def _timestamp(self, text: str) -> int:
+        try:
+            return parse_timestamp(text)
+        except ValueError as error:
+            self.fault("timestamp", "invalid_timestamp", f"timestamp: {error}")
+            return 0
+
+    def _level(self, text: str | None) -> LevelName:
+        if text in LEVEL_CODE:
+            return LEVELS[LEVEL_CODE[text]]
+        if text is not None:
+            self.fault("level", "invalid_level", f"level must be one of {', '.join(LEVELS)}")
+        return "INFO"
+
+    def _message(self, text: str | None) -> str:
+        if text is None:
+            return ""
+        size = len(text.encode())
+        if size > limits.MAX_MESSAGE_BYTES:
+            detail = f"message is {size} bytes of UTF-8, at most {limits.MAX_MESSAGE_BYTES}"
+            self.fault("message", "too_long", detail)
+        return text
+
+    def _source(self, text: str | None) -> str:
+        if text is None:
+            return ""
+        if not text:
+            self.fault("source", "too_short", "source must not be empty")
+        elif len(text) > limits.MAX_SOURCE_CHARS:
+            detail = f"source is {len(text)} characters, at most {limits.MAX_SOURCE_CHARS}"
+            self.fault("source", "too_long", detail)
+        return text
+
+    def _tags(self, fields: dict[str, Raw]) -> bytes:
+        if "tags" not in fields:
+            return b"[]"
+        raw = fields["tags"]
+        try:
+            tags = _list_decoder.decode(raw)
+        except msgspec.DecodeError:
+            self.fault("tags", "wrong_type", "tags must be an array of strings")
+            return b"[]"
+        if len(tags) > limits.MAX_TAGS:
+            self.fault("tags", "too_many", f"{len(tags)} tags, at most {limits.MAX_TAGS}")
+        for position, tag in enumerate(tags[: limits.MAX_TAGS]):
+            self._tag(f"tags/{position}", tag)
+        return bytes(raw)
+
+    def _tag(self, field: str, raw: Raw) -> None:
+        try:
+            tag = _text_decoder.decode(raw)
+        except msgspec.DecodeError:
+            return self._fault_at(field, "wrong_type", "a tag must be a string")
+        if not tag:
+            self._fault_at(field, "too_short", "a tag must not be empty")
+        elif len(tag) > limits.MAX_TAG_CHARS:
+            detail = f"a tag is {len(tag)} characters, at most {limits.MAX_TAG_CHARS}"
+            self._fault_at(field, "too_long", detail)
+        return None
+
+    def _fault_at(self, path: str, code: str, detail: str) -> None:
+        self.errors.append(EntryError(self.index, "/" + path, code, detail))
+
+    def _meta(self, fields: dict[str, Raw]) -> bytes:
+        if "meta" not in fields:
+            return b"{}"
+        raw = bytes(fields["meta"])
+        if raw[:1] != b"{":
+            self.fault("meta", "wrong_type", "meta must be an object")
+        elif len(raw) > limits.MAX_META_BYTES:
+            detail = f"meta is {len(raw)} bytes of JSON, at most {limits.MAX_META_BYTES}"
+            self.fault("meta", "too_long", detail)
+        return raw
+
+
+def _to_batch(entries: Sequence[_Parsed]) -> Batch:
+    return Batch(
+        count=len(entries),
+        ts=np.array([e.ts_ns for e in entries], np.int64),
+        levels=bytes([LEVEL_CODE[e.level] for e in entries]),
+        messages=join_texts([e.message for e in entries]),
+        sources=join_texts([e.source for e in entries]),
+        tags=b"\xfe".join([e.tags for e in entries]),
+        metas=b"\xfe".join([e.meta for e in entries]),
+    )

@@ -1,0 +1,432 @@
+"""Chunks: up to 65,536 entries of consecutive sequence numbers as checksummed columns.
+
+Rows are sorted by (time, sequence number). Head, little-endian:
+
+    offset size
+    0      4    marker FE 43 4B FF
+    4      2    version, 1
+    6      2    parts: n
+    8      4    head size, 80 + 16 n
+    12     4    chunk size, head and parts
+    16     8    sequence number of the first entry
+    24     4    entries
+    28     4    entries a block
+    32     8    earliest time, signed, ns since the epoch
+    40     8    latest time
+    48     16   entries of each level, 4 bytes each: DEBUG, INFO, WARN, ERROR
+    64     8    bytes of the entries before encoding
+    72     4    reserved, 0
+    76     4    CRC-32 of bytes 0-75 and the part table
+    80     16 n part table, a row a part: kind (1), encoding (1), block (2), raw bytes (4),
+                stored bytes (4), CRC-32 of the stored bytes (4)
+
+then the parts, zstd frames, in the order of the table. Kinds:
+
+    1  times           planes of the differences of row times, the first to the earliest;
+                       encoding e: in units of 10^e ns
+    2  sequence        planes of (sequence number - first), absent where rows are in that order
+    3  levels          a byte a row
+    4  sources         the distinct sources, separated text
+    5  source codes    planes, position in part 4
+    6  tag lists       the distinct tag lists, JSON arrays, separated text
+    7  tag codes       planes, position in part 6
+    8  templates       the distinct templates of the messages (`templates.py`), separated text
+    9  template codes  planes, position in part 8
+    10 var lengths     a part a block: planes, in slot order
+    11 var data        a part a block: the variables' bytes, in slot order
+    12 metas           a part a block: JSON objects, separated text
+    13 idempotency     80 bytes a record: see `IdempotencyRecord`; absent where there is none
+
+Encoding 1 of parts 3, 5 and 7: not in row order but sorted by template code, rows of one template
+in row order. What a column shares with the template then costs next to nothing.
+"""
+
+import enum
+import struct
+import zlib
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from logd.entry import Seq
+from logd.format import postings, vocabulary
+from logd.format.body import Batch
+from logd.format.columns import compress, decompress, from_planes, to_planes
+from logd.format.separated import SEPARATOR, edges
+from logd.format.templates import PLACEHOLDER, TemplateCodes, VariableBlock, split_block
+from logd.format.wal import Idempotency
+from logd.words import fold_utf8
+
+MARKER: Final = b"\xfeCK\xff"
+VERSION: Final = 1
+_HEAD: Final = struct.Struct("<4sHHIIQIIqq4IQI")
+_CRC: Final = struct.Struct("<I")
+HEAD_BYTES: Final = _HEAD.size + _CRC.size
+assert HEAD_BYTES == 80
+_ROW: Final = struct.Struct("<BBHIII")
+assert _ROW.size == 16
+_RECORD: Final = struct.Struct("<16s16sQI4xq24x")
+assert _RECORD.size == 80
+
+MAX_ENTRIES: Final = 65_536
+BLOCK_ENTRIES: Final = 4096
+
+BY_TEMPLATE: Final = 1
+_WORTH_SORTING: Final = 0.75  # a column sorted by template must save this much to cost a sort
+
+Int64s = npt.NDArray[np.int64]
+
+
+class Part(enum.IntEnum):
+    TIMES = 1
+    SEQUENCE = 2
+    LEVELS = 3
+    SOURCES = 4
+    SOURCE_CODES = 5
+    TAG_LISTS = 6
+    TAG_CODES = 7
+    TEMPLATES = 8
+    TEMPLATE_CODES = 9
+    VAR_LENGTHS = 10
+    VAR_DATA = 11
+    METAS = 12
+    IDEMPOTENCY = 13
+
+
+class IdempotencyRecord(msgspec.Struct, frozen=True):
+    """A request that carried an Idempotency-Key, and what it stored: `count` entries from
+    `first_seq` on. `received_ns`: its receipt time."""
+
+    idempotency: Idempotency
+    first_seq: Seq
+    count: int
+    received_ns: int
+
+
+class PartRef(msgspec.Struct, frozen=True, gc=False):
+    """Where a part lies: `offset` from the chunk's beginning."""
+
+    offset: int
+    stored_bytes: int
+    raw_bytes: int
+    crc: int
+    encoding: int
+
+
+class ChunkHead(msgspec.Struct, frozen=True):
+    """What is known of a chunk without its columns. Times in ns; `parts` by (kind, block)."""
+
+    first_seq: Seq
+    count: int
+    block_entries: int
+    min_ts_ns: int
+    max_ts_ns: int
+    level_counts: tuple[int, int, int, int]
+    source_bytes: int
+    head_bytes: int
+    chunk_bytes: int
+    parts: dict[tuple[int, int], PartRef]
+
+    @property
+    def next_seq(self) -> Seq:
+        return Seq(self.first_seq + self.count)
+
+
+class BuiltChunk(msgspec.Struct, frozen=True):
+    """A chunk ready to be appended, and what the index stores of it."""
+
+    head: ChunkHead
+    records: tuple[IdempotencyRecord, ...]
+    data: bytes
+    vocabulary: bytes
+    postings: bytes
+
+
+# ---------------------------------------------------------------- building
+
+
+def build_chunk(
+    batch: Batch,
+    first_seq: Seq,
+    records: Sequence[IdempotencyRecord] = (),
+    block_entries: int = BLOCK_ENTRIES,
+) -> BuiltChunk:
+    """The chunk of 1 to 65,536 entries, numbered from `first_seq` in the batch's order."""
+    sequence, batch = _sorted_by_time(batch)
+    blocks, templates, metas = _split_blocks(batch, block_entries)
+    codes = np.concatenate([block.codes for block in blocks])
+    sources, source_codes = _dictionary(batch.sources)
+    tag_lists, tag_codes = _dictionary(batch.tags)
+    levels = np.frombuffer(batch.levels, np.uint8)
+    parts = [_times(batch.ts)]
+    if sequence is not None:
+        parts.append(_EncodedPart(Part.SEQUENCE, 0, 0, to_planes(sequence.astype(np.uint32))))
+    by_template = np.argsort(codes.astype(np.uint16), kind="stable")
+    parts += [
+        _code_column(Part.LEVELS, levels.astype(np.int64), by_template),
+        _EncodedPart(Part.SOURCES, 0, 0, SEPARATOR.join(sources)),
+        _code_column(Part.SOURCE_CODES, source_codes, by_template),
+        _EncodedPart(Part.TAG_LISTS, 0, 0, SEPARATOR.join(tag_lists)),
+        _code_column(Part.TAG_CODES, tag_codes, by_template),
+        _EncodedPart(Part.TEMPLATES, 0, 0, SEPARATOR.join(templates)),
+        _EncodedPart(Part.TEMPLATE_CODES, 0, 0, to_planes(codes.astype(np.uint32))),
+    ]
+    for index, block in enumerate(blocks):
+        lengths = to_planes(block.lengths.astype(np.uint32))
+        parts.append(_EncodedPart(Part.VAR_LENGTHS, 0, index, lengths))
+        parts.append(_EncodedPart(Part.VAR_DATA, 0, index, block.data))
+        parts.append(_EncodedPart(Part.METAS, 0, index, metas[index]))
+    if records:
+        parts.append(_EncodedPart(Part.IDEMPOTENCY, 0, 0, _encode_records(records)))
+    head, data = _assemble(batch, first_seq, block_entries, parts)
+    return BuiltChunk(
+        head,
+        tuple(records),
+        data,
+        encode_vocabulary(
+            (templates, sources, tag_lists), (codes, source_codes, tag_codes), levels
+        ),
+        encode_postings(
+            b"".join([block.data for block in blocks]),
+            np.concatenate([block.lengths for block in blocks]),
+            np.concatenate([b.rows + i * block_entries for i, b in enumerate(blocks)]),
+        ),
+    )
+
+
+def encode_vocabulary(
+    texts: tuple[Sequence[bytes], Sequence[bytes], Sequence[bytes]],
+    codes: tuple[Int64s, Int64s, Int64s],
+    levels: npt.NDArray[np.integer[Any]],
+) -> bytes:
+    """What the index stores of a chunk's dictionaries: templates, sources and tag lists, the codes
+    that refer to them and the levels, a row each."""
+    templates, sources, tag_lists = texts
+    return vocabulary.encode_vocabulary(
+        [templates, sources, [_tag_words(text) for text in tag_lists]],
+        [_level_counts(c, levels, len(t)) for c, t in zip(codes, texts, strict=True)],
+    )
+
+
+def encode_postings(data: bytes, lengths: Int64s, rows: Int64s) -> bytes:
+    """What the index stores of a chunk's variables: as they stand, one behind the other."""
+    return postings.encode_postings(fold_utf8(data), lengths, rows)
+
+
+class _EncodedPart(msgspec.Struct, frozen=True):
+    kind: Part
+    encoding: int
+    block: int
+    raw: bytes
+    frame: bytes | None = None
+
+
+def _sorted_by_time(batch: Batch) -> tuple[Int64s | None, Batch]:
+    """(sequence offset of each row, the batch in row order); None where that is its order."""
+    if not np.any(batch.ts[1:] < batch.ts[:-1]):
+        return None, batch
+    order = np.argsort(batch.ts, kind="stable")
+    rows = order.tolist()
+    return order, Batch(
+        count=batch.count,
+        ts=batch.ts[order],
+        levels=np.frombuffer(batch.levels, np.uint8)[order].tobytes(),
+        messages=_reorder(batch.messages, rows),
+        sources=_reorder(batch.sources, rows),
+        tags=_reorder(batch.tags, rows),
+        metas=_reorder(batch.metas, rows),
+    )
+
+
+def _reorder(blob: bytes, rows: list[int]) -> bytes:
+    texts = blob.split(SEPARATOR)
+    return SEPARATOR.join([texts[row] for row in rows])
+
+
+def _split_blocks(
+    batch: Batch, block_entries: int
+) -> tuple[list[VariableBlock], list[bytes], list[bytes]]:
+    """(split messages a block, templates of the chunk, separated metas a block)."""
+    templates = TemplateCodes()
+    message_edges = edges(batch.messages, batch.count)
+    meta_edges = edges(batch.metas, batch.count)
+    blocks, metas = [], []
+    for start in range(0, batch.count, block_entries):
+        stop = min(start + block_entries, batch.count)
+        blocks.append(split_block(_cut(batch.messages, message_edges, start, stop), templates))
+        metas.append(_cut(batch.metas, meta_edges, start, stop))
+    return blocks, templates.texts(), metas
+
+
+def _cut(blob: bytes, at: Int64s, start: int, stop: int) -> bytes:
+    return blob[int(at[start]) : int(at[stop]) - 1]
+
+
+def _dictionary(blob: bytes) -> tuple[list[bytes], Int64s]:
+    """(distinct texts in order of appearance, int64[n] the code of each text)."""
+    codes: dict[bytes, int] = {}
+    numbers = [codes.setdefault(text, len(codes)) for text in blob.split(SEPARATOR)]
+    return list(codes), np.array(numbers, np.int64)
+
+
+def _times(ts: Int64s) -> _EncodedPart:
+    steps = np.diff(ts, prepend=ts[:1]).view(np.uint64)
+    for exponent in (9, 6, 3):
+        if not np.any(steps % np.uint64(10**exponent)):
+            steps = steps // np.uint64(10**exponent)
+            return _EncodedPart(Part.TIMES, exponent, 0, to_planes(steps))
+    return _EncodedPart(Part.TIMES, 0, 0, to_planes(steps))
+
+
+def _code_column(kind: Part, codes: Int64s, by_template: Int64s) -> _EncodedPart:
+    plain = to_planes(codes.astype(np.uint32))
+    plain_frame = compress(plain)
+    grouped = to_planes(codes[by_template].astype(np.uint32))
+    grouped_frame = compress(grouped)
+    if len(grouped_frame) < _WORTH_SORTING * len(plain_frame):
+        return _EncodedPart(kind, BY_TEMPLATE, 0, grouped, grouped_frame)
+    return _EncodedPart(kind, 0, 0, plain, plain_frame)
+
+
+_tags_decoder: Final = msgspec.json.Decoder(list[str])
+
+
+def _tag_words(text: bytes) -> bytes:
+    """The tags of a list as one text in which words of two tags do not touch."""
+    return " ".join(_tags_decoder.decode(text)).encode()
+
+
+def _level_counts(codes: Int64s, levels: npt.NDArray[np.integer[Any]], texts: int) -> Int64s:
+    flat = np.bincount(levels.astype(np.int64) * texts + codes, minlength=4 * texts)
+    return flat.reshape(4, texts)
+
+
+def _encode_records(records: Sequence[IdempotencyRecord]) -> bytes:
+    return b"".join(
+        [
+            _RECORD.pack(
+                r.idempotency.key_digest,
+                r.idempotency.request_digest,
+                r.first_seq,
+                r.count,
+                r.received_ns,
+            )
+            for r in records
+        ]
+    )
+
+
+def _assemble(
+    batch: Batch, first_seq: Seq, block_entries: int, parts: Sequence[_EncodedPart]
+) -> tuple[ChunkHead, bytes]:
+    frames = [compress(part.raw) if part.frame is None else part.frame for part in parts]
+    table = b"".join(
+        [
+            _ROW.pack(p.kind, p.encoding, p.block, len(p.raw), len(f), zlib.crc32(f))
+            for p, f in zip(parts, frames, strict=True)
+        ]
+    )
+    counts = np.bincount(np.frombuffer(batch.levels, np.uint8), minlength=4).tolist()
+    fixed = _HEAD.pack(
+        MARKER,
+        VERSION,
+        len(parts),
+        HEAD_BYTES + len(table),
+        HEAD_BYTES + len(table) + sum(map(len, frames)),
+        first_seq,
+        batch.count,
+        block_entries,
+        int(batch.ts[0]),
+        int(batch.ts[-1]),
+        *counts,
+        batch.size_bytes,
+        0,
+    )
+    data = b"".join([fixed, _CRC.pack(zlib.crc32(table, zlib.crc32(fixed))), table, *frames])
+    return decode_head(data), data
+
+
+# ---------------------------------------------------------------- reading
+
+
+def head_size(data: bytes) -> int:
+    """Bytes of the head that begins with `data` (at least HEAD_BYTES). Raises ValueError."""
+    if len(data) < HEAD_BYTES or data[:4] != MARKER:
+        raise ValueError("no chunk begins here")
+    return int(_HEAD.unpack_from(data)[3])
+
+
+def decode_head(data: bytes) -> ChunkHead:
+    """The head at the beginning of `data`. Raises ValueError where it does not hold."""
+    size = head_size(data)
+    (
+        _, version, part_count, _, chunk_bytes, first_seq, count, block_entries,
+        min_ts_ns, max_ts_ns, debug, info, warn, error, source_bytes, _,
+    ) = _HEAD.unpack_from(data)  # fmt: skip
+    if size != HEAD_BYTES + part_count * _ROW.size or size > len(data):
+        raise ValueError("chunk head: its size does not hold")
+    table = data[HEAD_BYTES:size]
+    crc = zlib.crc32(table, zlib.crc32(data[: _HEAD.size]))
+    if crc != _CRC.unpack_from(data, _HEAD.size)[0]:
+        raise ValueError("chunk head: checksum does not match")
+    if version != VERSION:
+        raise ValueError(f"chunk head: version {version}, this program reads {VERSION}")
+    parts = {}
+    offset = size
+    for kind, encoding, block, raw, stored, part_crc in _ROW.iter_unpack(table):
+        parts[kind, block] = PartRef(offset, stored, raw, part_crc, encoding)
+        offset += stored
+    if offset != chunk_bytes:
+        raise ValueError("chunk head: the parts do not add up to its size")
+    return ChunkHead(
+        first_seq=Seq(first_seq),
+        count=count,
+        block_entries=block_entries,
+        min_ts_ns=min_ts_ns,
+        max_ts_ns=max_ts_ns,
+        level_counts=(debug, info, warn, error),
+        source_bytes=source_bytes,
+        head_bytes=size,
+        chunk_bytes=chunk_bytes,
+        parts=parts,
+    )
+
+
+def decode_part(ref: PartRef, stored: bytes) -> bytes:
+    """The raw bytes of a part. Raises ValueError where its checksum does not match."""
+    if len(stored) != ref.stored_bytes or zlib.crc32(stored) != ref.crc:
+        raise ValueError("chunk part: checksum does not match")
+    return decompress(stored, ref.raw_bytes)
+
+
+def decode_times(ref: PartRef, raw: bytes, head: ChunkHead) -> Int64s:
+    """int64[count], ns since the epoch, ascending."""
+    steps = from_planes(raw, head.count, np.uint64)
+    unit = np.uint64(10**ref.encoding)
+    base = np.uint64(head.min_ts_ns & 0xFFFFFFFFFFFFFFFF)  # wraps as the differences do
+    return (np.cumsum(steps * unit) + base).view(np.int64)
+
+
+def decode_codes(ref: PartRef, raw: bytes, count: int, by_template: Callable[[], Int64s]) -> Int64s:
+    """int64[count], a code a row. `by_template()`: the rows sorted by template code."""
+    codes = from_planes(raw, count, np.uint32).astype(np.int64)
+    if ref.encoding != BY_TEMPLATE:
+        return codes
+    out = np.empty(count, np.int64)
+    out[by_template()] = codes
+    return out
+
+
+def decode_records(raw: bytes) -> list[IdempotencyRecord]:
+    return [
+        IdempotencyRecord(Idempotency(key, request), Seq(first_seq), count, received_ns)
+        for key, request, first_seq, count, received_ns in _RECORD.iter_unpack(raw)
+    ]
+
+
+def count_placeholders(templates: Sequence[bytes]) -> Int64s:
+    """int64[templates]: variables per template."""
+    return np.array([text.count(PLACEHOLDER) for text in templates], np.int64)

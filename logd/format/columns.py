@@ -1,0 +1,84 @@
+"""Columns of unsigned integers as byte planes, and the compression that every part shares.
+
+planes   width bytes an item: all lowest bytes, then all second bytes, ...
+         (items of a column vary mostly in their low bytes: high planes compress well)
+frame    one zstd frame with its content size stated, without a zstd checksum
+         (the table that names the frame carries a CRC-32 of it)
+"""
+
+import threading
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+import zstandard
+
+COMPRESSION_LEVEL: Final = 1
+
+UInts = npt.NDArray[np.unsignedinteger[Any]]
+
+
+class _Contexts(threading.local):
+    """zstd contexts are costly to make and not thread-safe."""
+
+    def __init__(self) -> None:
+        self.compressor = zstandard.ZstdCompressor(
+            level=COMPRESSION_LEVEL, write_content_size=True, write_checksum=False
+        )
+        self.decompressor = zstandard.ZstdDecompressor()
+
+
+_contexts: Final = _Contexts()
+
+
+def compress(raw: bytes) -> bytes:
+    return _contexts.compressor.compress(raw)
+
+
+def decompress(frame: bytes | memoryview, raw_size: int) -> bytes:
+    """Raises ValueError unless the frame holds exactly `raw_size` bytes."""
+    try:
+        stated = zstandard.frame_content_size(frame)
+        if stated != raw_size:
+            raise ValueError(f"a frame of {stated} bytes where {raw_size} were announced")
+        raw = _contexts.decompressor.decompress(frame) if raw_size else b""
+    except zstandard.ZstdError as error:
+        raise ValueError(f"zstd: {error}") from None
+    if len(raw) != raw_size:
+        raise ValueError(f"{len(raw)} bytes decompressed where {raw_size} were announced")
+    return raw
+
+
+def byte_width(largest: int) -> int:
+    """Bytes that hold values up to `largest`; at least 1."""
+    return max(1, (largest.bit_length() + 7) // 8)
+
+
+def to_planes(values: UInts) -> bytes:
+    """Planes of an unsigned column, as narrow as its largest value allows."""
+    if len(values) == 0:
+        return b""
+    width = byte_width(int(values.max()))
+    if width == 1:
+        return values.astype(np.uint8).tobytes()
+    wide = np.ascontiguousarray(values, dtype=values.dtype.newbyteorder("<"))
+    columns = wide.view(np.uint8).reshape(len(values), values.dtype.itemsize)
+    return np.ascontiguousarray(columns[:, :width].T).tobytes()
+
+
+def from_planes(raw: bytes, count: int, dtype: npt.DTypeLike) -> npt.NDArray[Any]:
+    """The column of `count` items. Raises ValueError if the bytes do not divide into planes."""
+    out = np.zeros(count, np.dtype(dtype).newbyteorder("<"))
+    if count == 0:
+        if raw:
+            raise ValueError("planes: bytes in an empty column")
+        return out.astype(dtype, copy=False)
+    width, rest = divmod(len(raw), count)
+    if rest or not 1 <= width <= out.itemsize:
+        raise ValueError(f"planes: {len(raw)} bytes for {count} items of {out.itemsize} bytes")
+    if width == 1:
+        return np.frombuffer(raw, np.uint8).astype(dtype)
+    out.view(np.uint8).reshape(count, out.itemsize)[:, :width] = (
+        np.frombuffer(raw, np.uint8).reshape(width, count).T
+    )
+    return out.astype(dtype, copy=False)

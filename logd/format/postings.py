@@ -1,0 +1,224 @@
+"""The variable index of a chunk: hashes of words -> the entries whose message holds the word.
+
+A paged value (`pages.py`), magic "LVAR". Every variable word of the chunk's messages, folded, is
+hashed to 24 bits. Page key: its first hash. Page, raw:
+
+    4    hashes in the page: n
+    4    postings in the page: m
+    1    plane widths, a byte each: of the hash gaps, the counts, the entry gaps
+    1
+    1
+    1    reserved, 0
+    ...  hash gaps, planes, n items: the first hash of the page less its key (0), then differences
+    ...  posting list lengths less 1, planes, n items
+    ...  entries, planes, m items: of each list the first as it is, then differences
+
+Head: uint32 each, sorted: the hashes that two different words of this chunk share. It is complete,
+found at the build by comparing bytes, never hashes alone. So for any other hash *one* look at the
+text decides a whole posting list; for these the text is asked entry by entry.
+"""
+
+import struct
+from typing import Any, Final
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from logd.format.columns import byte_width, from_planes, to_planes
+from logd.format.pages import PagedValue, encode_pages
+
+MAGIC: Final = b"LVAR"
+HASH_BITS: Final = 24
+_PAGE_HASHES: Final = 512
+_PAGE: Final = struct.Struct("<IIBBBB")
+
+Int64s = npt.NDArray[np.int64]
+UInt64s = npt.NDArray[np.uint64]
+Int32s = npt.NDArray[np.int32]
+UInt32s = npt.NDArray[np.uint32]
+
+_MASKS: Final = np.array([(1 << (8 * k)) - 1 for k in range(8)] + [2**64 - 1], np.uint64)
+_MIX_1: Final = np.uint64(0x9E3779B97F4A7C15)
+_MIX_2: Final = np.uint64(0xD6E8FEB86659FD93)
+_PADDING: Final = bytes(8)
+
+
+class Postings(msgspec.Struct, frozen=True):
+    """Entries that hold the hash, ascending, int64[k]. `certain`: no two words of the chunk share
+    the hash, so one text decides for all."""
+
+    rows: Int64s
+    certain: bool
+
+
+def hash_words(data: bytes, starts: Int64s, lengths: Int64s) -> UInt64s:
+    """uint64[n] of the words data[start:start + length], each at least 1 byte.
+
+    Eight bytes at a time, multiply and fold: quick and well mixed, not secret; nothing relies on
+    its values differing.
+    """
+    words = _eight_bytes(data)
+    first = words[starts] & _MASKS[np.minimum(lengths, 8)]
+    out = (first ^ lengths.astype(np.uint64)) * _MIX_1
+    out ^= out >> np.uint64(32)
+    done = 8
+    longer = np.flatnonzero(lengths > done)
+    while len(longer):
+        left = np.minimum(lengths[longer] - done, 8)
+        part = words[starts[longer] + done] & _MASKS[left]
+        mixed = (out[longer] ^ part) * _MIX_2
+        out[longer] = mixed ^ (mixed >> np.uint64(29))
+        done += 8
+        longer = longer[lengths[longer] > done]
+    out *= _MIX_2
+    out ^= out >> np.uint64(32)
+    out *= _MIX_1
+    return out
+
+
+def _eight_bytes(data: bytes) -> UInt64s:
+    """View: item i holds the bytes data[i:i + 8], zero behind the end."""
+    padded = data + _PADDING
+    return np.ndarray((len(data) + 1,), "<u8", padded, 0, (1,))
+
+
+def hash_word(word: bytes) -> int:
+    """The 24-bit hash of one folded word."""
+    full = hash_words(word, np.zeros(1, np.int64), np.array([len(word)], np.int64))
+    return int(full[0] >> np.uint64(64 - HASH_BITS))
+
+
+def encode_postings(data: bytes, lengths: Int64s, rows: Int64s) -> bytes:
+    """The index of the words in `data`, folded and one behind the other, word i of `lengths[i]`
+    bytes in entry `rows[i]` (< 65,536)."""
+    starts = np.cumsum(lengths) - lengths
+    hashes = hash_words(data, starts, lengths) >> np.uint64(64 - HASH_BITS)
+    keys = (hashes << np.uint64(16)) | rows.astype(np.uint64)
+    keys.sort()
+    keys = keys[_first_of_runs(keys)]
+    listed = (keys >> np.uint64(16)).astype(np.uint32)
+    entries = (keys & np.uint64(0xFFFF)).astype(np.int64)
+    heads = np.flatnonzero(_first_of_runs(listed))
+    unique = listed[heads]
+    counts = np.diff(heads, append=len(listed))
+    shared = shared_hashes(data, starts, lengths, hashes)
+    pages = []
+    for begin in range(0, len(unique), _PAGE_HASHES):
+        end = min(begin + _PAGE_HASHES, len(unique))
+        stop = int(heads[end]) if end < len(heads) else len(entries)
+        some = entries[int(heads[begin]) : stop]
+        pages.append(_encode_page(unique[begin:end], counts[begin:end], some))
+    return encode_pages(MAGIC, shared.tobytes(), unique[::_PAGE_HASHES].tolist(), pages)
+
+
+def _first_of_runs(values: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
+    first = np.ones(len(values), np.bool_)
+    np.not_equal(values[1:], values[:-1], out=first[1:])
+    return first
+
+
+def _encode_page(hashes: UInt32s, counts: Int64s, entries: Int64s) -> bytes:
+    gaps = np.diff(hashes, prepend=hashes[:1]).astype(np.uint32)
+    steps = np.diff(entries, prepend=0)
+    heads = np.cumsum(counts) - counts
+    steps[heads] = entries[heads]
+    columns = (gaps, (counts - 1).astype(np.uint32), steps.astype(np.uint32))
+    widths = [byte_width(int(column.max())) for column in columns]
+    header = _PAGE.pack(len(hashes), len(entries), *widths, 0)
+    return header + b"".join([to_planes(column) for column in columns])
+
+
+def shared_hashes(data: bytes, starts: Int64s, lengths: Int64s, hashes: UInt64s) -> UInt32s:
+    """The hashes that two different words share, sorted; exact.
+
+    Rounds: every word is entered in a table by bits of its hash, the last one of a slot stands for
+    it, and each word is compared with its stand-in byte by byte. Equal words are done with. Of
+    different ones, those of one hash are found; the others (same slot, other hash) go to the next
+    round, which takes other bits.
+    """
+    words = _eight_bytes(data)
+    left = np.arange(len(starts), dtype=np.int32)
+    table = np.empty(1 << 20, np.int32)  # only slots just written are read
+    found: list[UInt64s] = []
+    for shift in (HASH_BITS - 20, 0):
+        slots = (hashes[left] >> np.uint64(shift)) & np.uint64(0xFFFFF)
+        table[slots] = left
+        other = table[slots]
+        differ = ~_equal(words, starts, lengths, left, other)
+        left, other = left[differ], other[differ]
+        same_hash = hashes[left] == hashes[other]
+        found.append(hashes[left[same_hash]])
+        left = left[~same_hash]
+    found.append(_shared_by_list(data, starts, lengths, hashes, left))
+    return np.unique(np.concatenate(found)).astype("<u4")
+
+
+def _shared_by_list(
+    data: bytes, starts: Int64s, lengths: Int64s, hashes: UInt64s, left: Int32s
+) -> UInt64s:
+    """The same for the few words that no round settled, one by one."""
+    seen: dict[int, bytes] = {}
+    shared = set()
+    spans = zip(hashes[left].tolist(), starts[left].tolist(), lengths[left].tolist(), strict=True)
+    for value, start, length in spans:
+        word = data[start : start + length]
+        if seen.setdefault(value, word) != word:
+            shared.add(value)
+    return np.array(sorted(shared), np.uint64)
+
+
+def _equal(
+    words: UInt64s, starts: Int64s, lengths: Int64s, left: Int32s, other: Int32s
+) -> npt.NDArray[np.bool_]:
+    """bool[n]: word left[i] equals word other[i]."""
+    size = lengths[left]
+    equal: npt.NDArray[np.bool_] = size == lengths[other]
+    masks = _MASKS[np.minimum(size, 8)]
+    equal &= (words[starts[left]] & masks) == (words[starts[other]] & masks)
+    done = 8
+    longer = np.flatnonzero(equal & (size > done))
+    while len(longer):
+        masks = _MASKS[np.minimum(size[longer] - done, 8)]
+        ours = words[starts[left[longer]] + done] & masks
+        theirs = words[starts[other[longer]] + done] & masks
+        equal[longer] = ours == theirs
+        done += 8
+        longer = longer[equal[longer] & (size[longer] > done)]
+    return equal
+
+
+class PostingsIndex:
+    """Look-ups in an encoded variable index. Raises ValueError where it is damaged."""
+
+    def __init__(self, value: bytes | memoryview) -> None:
+        self._pages = PagedValue(MAGIC, value)
+        self._shared = np.frombuffer(self._pages.head, "<u4")
+
+    def find(self, word: bytes) -> Postings | None:
+        """The postings of a folded word's hash, None where the chunk lacks it."""
+        if not len(self._pages):
+            return None
+        wanted = hash_word(word)
+        index = int(np.searchsorted(self._pages.keys, wanted, side="right")) - 1
+        if index < 0:
+            return None
+        rows = _find_in_page(self._pages.page(index), int(self._pages.keys[index]), wanted)
+        return None if rows is None else Postings(rows, certain=wanted not in self._shared)
+
+
+def _find_in_page(page: bytes, key: int, wanted: int) -> Int64s | None:
+    n, m, *widths, _ = _PAGE.unpack_from(page)
+    at = _PAGE.size
+    columns = []
+    for count, width in zip((n, n, m), widths, strict=True):
+        columns.append(from_planes(page[at : at + count * width], count, np.uint32))
+        at += count * width
+    gaps, counts, steps = columns
+    hashes = np.cumsum(gaps) + key
+    position = int(np.searchsorted(hashes, wanted))
+    if position == n or hashes[position] != wanted:
+        return None
+    lengths = counts[: position + 1].astype(np.int64) + 1
+    begin = int(lengths[:-1].sum())
+    return np.cumsum(steps[begin : begin + int(lengths[-1])].astype(np.int64))

@@ -1,0 +1,75 @@
+"""Separated text: many UTF-8 texts in one bytes object, with 0xFE between them.
+
+    text 0 | FE | text 1 | FE | ... | text n-1          (n texts, n - 1 separators)
+
+0xFE never occurs in UTF-8, so nothing is ever escaped. `n` is kept beside the bytes: no texts and
+one empty text look alike.
+"""
+
+from collections.abc import Sequence
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from logd.words import fold_utf8
+
+SEPARATOR: Final = b"\xfe"
+_SEPARATOR_CODE: Final = 0xFE
+
+Int64s = npt.NDArray[np.int64]
+
+
+def join_texts(texts: Sequence[str]) -> bytes:
+    """The separated form of `texts`."""
+    blob = "\0".join(texts).encode()
+    if blob.count(0) == len(texts) - 1:
+        return blob.replace(b"\0", SEPARATOR)
+    return SEPARATOR.join([text.encode() for text in texts])  # some text holds a NUL
+
+
+def edges(blob: bytes, count: int) -> Int64s:
+    """int64[count + 1]: text i is `blob[edges[i]:edges[i + 1] - 1]`.
+
+    Raises ValueError if the blob does not hold `count` texts.
+    """
+    if count == 0:
+        if blob:
+            raise ValueError("separated text: bytes where no text was announced")
+        return np.zeros(1, np.int64)
+    array = np.frombuffer(blob, np.uint8)
+    found = np.flatnonzero(array == _SEPARATOR_CODE)
+    if len(found) != count - 1:
+        raise ValueError(f"separated text: {len(found) + 1} texts where {count} were announced")
+    out = np.empty(count + 1, np.int64)
+    out[0] = 0
+    out[1:-1] = found
+    out[1:-1] += 1
+    out[-1] = len(blob) + 1
+    return out
+
+
+def longest(blob: bytes, count: int) -> int:
+    """Length in bytes of the longest text."""
+    if count < 2:
+        return len(blob)
+    return int(np.diff(edges(blob, count)).max()) - 1
+
+
+_TO_TEXT: Final = bytes(0x20 if code >= 0xF8 else code for code in range(256))
+
+
+def fold_separated(blob: bytes) -> bytes:
+    """All texts folded (`words.fold`), of the same length; bytes that never occur in UTF-8, such as
+    separators and placeholders, stay as they are."""
+    text = blob.translate(_TO_TEXT)
+    if text.isascii():
+        return blob.lower()
+    folded = np.frombuffer(fold_utf8(text), np.uint8)
+    array = np.frombuffer(blob, np.uint8)
+    return np.where(array >= 0xF8, array, folded).tobytes()
+
+
+def concatenate(blobs: Sequence[bytes]) -> bytes:
+    """One blob of all texts; every blob given holds at least one text."""
+    return blobs[0] if len(blobs) == 1 else SEPARATOR.join(blobs)

@@ -1,0 +1,203 @@
+"""Texts as template + variables.
+
+A word that contains an ASCII digit is a *variable*; all else is the *template*, in which the byte
+0xFF (never part of UTF-8) stands for each variable. After Rodrigues, Luo, Yuan: "CLP: Efficient
+and Scalable Search on Compressed Text Logs", OSDI 2021; everything per entry is done on whole
+blocks with numpy.
+
+    "Accepted password for user12 from 10.0.0.1"
+        template  "Accepted password for FF from FF.FF.FF.FF"
+        variables "user12" "10" "0" "0" "1"
+
+The variables of a block are stored in *slot order*: by template code, then by slot (which of the
+template's variables), then by entry. Where variable s of entry e lies is computed, not stored:
+
+    begin[code of e] + s * entries[code of e] + rank of e among the entries of its code
+"""
+
+from typing import Final
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from logd.format.separated import SEPARATOR
+
+PLACEHOLDER: Final = b"\xff"
+
+Int64s = npt.NDArray[np.int64]
+Bools = npt.NDArray[np.bool_]
+Bytes = npt.NDArray[np.uint8]
+
+
+class TemplateCodes:
+    """The templates of a chunk, numbered in order of appearance."""
+
+    def __init__(self) -> None:
+        self.codes: dict[bytes, int] = {}
+
+    def encode(self, separated_templates: bytes) -> Int64s:
+        codes = self.codes
+        return np.array(
+            [codes.setdefault(t, len(codes)) for t in separated_templates.split(SEPARATOR)],
+            np.int64,
+        )
+
+    def texts(self) -> list[bytes]:
+        return list(self.codes)
+
+
+class VariableBlock(msgspec.Struct, frozen=True):
+    """A block of texts, split. `codes`: int64[entries]; `lengths`: int64[variables] and `data`:
+    the variables' bytes one behind the other, both in slot order; `rows`: int64[variables], the
+    entry within the block that each variable belongs to."""
+
+    codes: Int64s
+    lengths: Int64s
+    data: bytes
+    rows: Int64s
+
+
+def is_word_byte(array: Bytes) -> tuple[Bools, Bools]:
+    """(byte belongs to a word, byte is a digit). The words of `words.py`, on UTF-8 bytes."""
+    digit = (array - np.uint8(48)) < 10
+    word = ((array | np.uint8(32)) - np.uint8(97)) < 26
+    word |= digit
+    word |= array == 95
+    word |= (array - np.uint8(128)) < 120
+    return word, digit
+
+
+def split_block(blob: bytes, templates: TemplateCodes) -> VariableBlock:
+    """Split the separated texts of a block (at least one)."""
+    array = np.frombuffer(blob, np.uint8)
+    starts, ends = _variables(array)
+    codes = templates.encode(_template_bytes(array, starts, ends))
+    separators = np.flatnonzero(array == SEPARATOR[0])
+    rows = np.searchsorted(separators, starts)
+    order = _slot_order(codes, rows, len(templates.codes))
+    lengths = (ends - starts)[order]
+    return VariableBlock(codes, lengths, _gather(array, starts[order], lengths), rows[order])
+
+
+def _variables(array: Bytes) -> tuple[Int64s, Int64s]:
+    """(starts, ends) of the words that contain a digit."""
+    word, digit = is_word_byte(array)
+    framed = np.zeros(len(array) + 2, np.bool_)
+    framed[1:-1] = word
+    edges = np.flatnonzero(framed[1:] != framed[:-1])
+    # A 16-bit count wraps, but two counts of one word differ by less than 65,536.
+    digits = np.zeros(len(array) + 1, np.uint16)
+    np.cumsum(digit, dtype=np.uint16, out=digits[1:])
+    at_edges = digits[edges]
+    has_digit = at_edges[0::2] != at_edges[1::2]
+    return edges[0::2][has_digit], edges[1::2][has_digit]
+
+
+def _template_bytes(array: Bytes, starts: Int64s, ends: Int64s) -> bytes:
+    marks = np.zeros(len(array) + 1, np.int8)
+    marks[starts] = 1
+    marks[ends] = -1  # a variable never ends where the next begins: a separator lies between
+    keep = np.cumsum(marks[:-1], dtype=np.int8) == 0
+    keep[starts] = True
+    texts = array.copy()
+    texts[starts] = PLACEHOLDER[0]
+    out: bytes = texts[keep].tobytes()
+    return out
+
+
+def _slot_order(codes: Int64s, rows: Int64s, templates: int) -> Int64s:
+    """order[i]: which variable, in entry order, comes i-th in slot order."""
+    per_entry = np.bincount(rows, minlength=len(codes))
+    layout = SlotLayout(codes, _per_template(codes, per_entry, templates))
+    first = np.cumsum(per_entry) - per_entry
+    slots = np.arange(len(rows)) - first[rows]
+    order = np.empty(len(rows), np.int64)
+    order[layout.positions(rows, slots)] = np.arange(len(rows))
+    return order
+
+
+def _per_template(codes: Int64s, per_entry: Int64s, templates: int) -> Int64s:
+    out = np.zeros(templates, np.int64)
+    out[codes] = per_entry
+    return out
+
+
+class SlotLayout:
+    """Where the variables of a block lie. `codes`: the block's template codes; `slots`:
+    int64[templates], variables per template."""
+
+    def __init__(self, codes: Int64s, slots: Int64s) -> None:
+        self.codes = codes
+        self._slots = slots
+        entries = np.bincount(codes, minlength=len(slots))
+        sizes = entries * slots
+        self._begin = np.cumsum(sizes) - sizes
+        self.variables = int(sizes.sum())
+        self._entries = entries
+        by_code = np.argsort(codes.astype(np.uint16), kind="stable")
+        first = np.cumsum(entries) - entries
+        self._rank = np.empty(len(codes), np.int64)
+        self._rank[by_code] = np.arange(len(codes)) - first[codes[by_code]]
+
+    def rows(self) -> Int64s:
+        """int64[variables]: the entry that each variable, in slot order, belongs to."""
+        wanted = self._slots[self.codes]
+        entry = np.repeat(np.arange(len(self.codes)), wanted)
+        slot = np.arange(len(entry)) - (np.cumsum(wanted) - wanted)[entry]
+        out = np.empty(len(entry), np.int64)
+        out[self.positions(entry, slot)] = entry
+        return out
+
+    def positions(self, rows: Int64s, slots: Int64s) -> Int64s:
+        """Positions in slot order of the variables `slots` of the entries `rows`."""
+        codes = self.codes[rows]
+        out: Int64s = self._begin[codes] + slots * self._entries[codes] + self._rank[rows]
+        return out
+
+
+def _gather(array: Bytes, starts: Int64s, lengths: Int64s) -> bytes:
+    """The bytes of many spans, one behind the other."""
+    total = int(lengths.sum())
+    before = np.cumsum(lengths) - lengths
+    index = np.repeat(starts - before, lengths)
+    index += np.arange(total)
+    out: bytes = array[index].tobytes()
+    return out
+
+
+def join_texts_at(
+    rows: Int64s,
+    layout: SlotLayout,
+    templates: list[bytes],
+    slots: Int64s,
+    data: bytes,
+    ends: Int64s,
+) -> list[bytes]:
+    """The texts of the entries `rows` of a block.
+
+    `templates[i]`: the template of entry rows[i]; `slots`: as in SlotLayout; `data` and `ends`
+    (int64[variables]): the block's variables in slot order and where each ends.
+    """
+    wanted = slots[layout.codes[rows]]
+    entry = np.repeat(np.arange(len(rows)), wanted)
+    first = np.cumsum(wanted) - wanted
+    slot = np.arange(len(entry)) - first[entry]
+    positions = layout.positions(rows[entry], slot)
+    stops = ends[positions].tolist()
+    begins = np.where(positions > 0, ends[positions - 1], 0).tolist() if len(ends) else []
+    out = []
+    cursor = 0
+    for template, count in zip(templates, wanted.tolist(), strict=True):
+        if not count:
+            out.append(template)
+            continue
+        static = template.split(PLACEHOLDER)
+        pieces = [static[0]]
+        for index in range(count):
+            at = cursor + index
+            pieces.append(data[begins[at] : stops[at]])
+            pieces.append(static[index + 1])
+        cursor += count
+        out.append(b"".join(pieces))
+    return out

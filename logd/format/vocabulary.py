@@ -1,0 +1,211 @@
+"""The vocabulary index of a chunk: words of its dictionaries -> the texts that hold them.
+
+A chunk's dictionaries are its templates, its sources and its tag lists; an entry refers to one
+text of each. So a word is looked up among a few thousand texts, not among the entries, and how
+many entries hold it is a sum. Here words stand in full: look-ups are exact.
+
+A *target* is a text: kind << 16 | code, kind 0 template, 1 source, 2 tag list.
+
+A paged value (`pages.py`), magic "LVOC". Page key: number of words before the page. Page, raw,
+words sorted by their UTF-8 bytes, folded:
+
+    4    words in the page: n
+    4    targets in the page: m
+    4    bytes of the words, separated: w
+    1    plane width of the counts
+    1    plane width of the targets
+    2    reserved, 0
+    w    the words, separated text
+    ...  targets per word less 1, planes, n items
+    ...  targets, planes, m items: of each list the first as it is, then differences
+
+Head: how many entries of each level refer to each text, a block a kind:
+
+    4    texts of the kind: t
+    4    bytes of the frame: f
+    1    plane width
+    3    reserved, 0
+    f    frame of planes, 4 t items: DEBUG of all texts, INFO of all texts, ...
+
+then the first word of each page, separated text.
+"""
+
+import bisect
+import re
+import struct
+from collections.abc import Callable, Sequence
+from typing import Final
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from logd.format.columns import byte_width, compress, decompress, from_planes, to_planes
+from logd.format.pages import PagedValue, encode_pages
+from logd.format.separated import SEPARATOR, fold_separated
+
+MAGIC: Final = b"LVOC"
+TEMPLATE, SOURCE, TAG_LIST = 0, 1, 2
+KINDS: Final = 3
+_PAGE_WORDS: Final = 256
+_PAGE: Final = struct.Struct("<IIIBBH")
+_COUNTS: Final = struct.Struct("<IIB3x")
+_WORD_OR_SEPARATOR: Final = re.compile(rb"[0-9a-z_\x80-\xf7]+|\xfe")
+
+Int64s = npt.NDArray[np.int64]
+
+
+class Targets(msgspec.Struct, frozen=True):
+    """Codes of the texts that hold a word, ascending, int64[k], by kind."""
+
+    templates: Int64s
+    sources: Int64s
+    tag_lists: Int64s
+
+
+def encode_vocabulary(texts: Sequence[Sequence[bytes]], counts: Sequence[Int64s]) -> bytes:
+    """`texts[kind]`: the dictionary's texts as word-bearing UTF-8, by code; `counts[kind]`:
+    int64[4, texts], entries of each level."""
+    numbers: dict[bytes, int] = {}
+    occurrences = [_occurrences(kind, texts[kind], numbers) for kind in range(KINDS)]
+    words = sorted(numbers)
+    rank = np.empty(len(words), np.int64)
+    rank[[numbers[word] for word in words]] = np.arange(len(words))
+    flat = np.concatenate(occurrences)
+    keys = np.unique((rank[flat >> 18] << 18) | (flat & 0x3FFFF))
+    word_of, target = keys >> 18, keys & 0x3FFFF
+    bounds = np.searchsorted(word_of, np.arange(0, len(words) + _PAGE_WORDS, _PAGE_WORDS))
+    pages = []
+    for index, begin in enumerate(range(0, len(words), _PAGE_WORDS)):
+        low, high = int(bounds[index]), int(bounds[index + 1])
+        some = words[begin : begin + _PAGE_WORDS]
+        pages.append(_encode_page(some, word_of[low:high] - begin, target[low:high]))
+    head = b"".join([_encode_counts(table) for table in counts])
+    head += SEPARATOR.join(words[::_PAGE_WORDS])
+    return encode_pages(MAGIC, head, range(0, len(words), _PAGE_WORDS), pages)
+
+
+def _occurrences(kind: int, texts: Sequence[bytes], numbers: dict[bytes, int]) -> Int64s:
+    """int64[k]: word number << 18 | target, for every word occurrence in the kind's texts."""
+    if not texts:
+        return np.zeros(0, np.int64)
+    tokens = _WORD_OR_SEPARATOR.findall(fold_separated(SEPARATOR.join(texts)))
+    found = np.array(
+        [-1 if t == SEPARATOR else numbers.setdefault(t, len(numbers)) for t in tokens], np.int64
+    )
+    is_word = found >= 0
+    code = np.cumsum(~is_word)
+    return (found[is_word] << 18) | (kind << 16) | code[is_word]
+
+
+def _encode_page(words: Sequence[bytes], word_of: Int64s, target: Int64s) -> bytes:
+    counts = np.bincount(word_of, minlength=len(words))
+    steps = np.diff(target, prepend=0)
+    heads = np.cumsum(counts) - counts
+    steps[heads] = target[heads]
+    less = (counts - 1).astype(np.uint32)
+    gaps = steps.astype(np.uint32)
+    blob = SEPARATOR.join(words)
+    widths = byte_width(int(less.max())), byte_width(int(gaps.max()))
+    header = _PAGE.pack(len(words), len(target), len(blob), *widths, 0)
+    return header + blob + to_planes(less) + to_planes(gaps)
+
+
+def _encode_counts(table: Int64s) -> bytes:
+    flat = table.astype(np.uint32).reshape(-1)
+    planes = to_planes(flat)
+    frame = compress(planes)
+    width = len(planes) // len(flat) if len(flat) else 1
+    return _COUNTS.pack(table.shape[1], len(frame), width) + frame
+
+
+class VocabularyIndex:
+    """Look-ups in an encoded vocabulary. Raises ValueError where it is damaged."""
+
+    def __init__(self, value: bytes | memoryview) -> None:
+        self._pages = PagedValue(MAGIC, value)
+        head = self._pages.head
+        self._counts: list[tuple[int, bytes, int]] = []
+        at = 0
+        for _ in range(KINDS):
+            texts, size, width = _COUNTS.unpack_from(head, at)
+            at += _COUNTS.size
+            self._counts.append((texts, head[at : at + size], width))
+            at += size
+        self._first_words = head[at:].split(SEPARATOR) if len(self._pages) else []
+
+    def counts(self, kind: int) -> Int64s:
+        """int64[4, texts]: entries of each level that refer to each text of the kind."""
+        texts, frame, width = self._counts[kind]
+        raw = decompress(frame, 4 * texts * width)
+        return from_planes(raw, 4 * texts, np.uint32).astype(np.int64).reshape(4, texts)
+
+    def find(self, word: bytes) -> Targets | None:
+        """The texts that hold the folded word."""
+        index = bisect.bisect_right(self._first_words, word) - 1
+        if index < 0:
+            return None
+        page = self._pages.page(index)
+        _, _, size, *_ = _PAGE.unpack_from(page)
+        words = page[_PAGE.size : _PAGE.size + size]
+        position = _position(words, word)
+        if position is None:
+            return None
+        counts, gaps = _lists(page)
+        begin = int(counts[:position].sum())
+        return _targets(np.cumsum(gaps[begin : begin + int(counts[position])]))
+
+    def find_prefix(self, prefix: bytes) -> Targets:
+        """The texts that hold a word beginning with the prefix."""
+        start = max(bisect.bisect_left(self._first_words, prefix) - 1, 0)
+        found = []
+        for index in range(start, len(self._pages)):
+            if self._first_words[index][: len(prefix)] > prefix:
+                break
+            found.append(self._matching(index, lambda word: word.startswith(prefix)))
+        return _union(found)
+
+    def find_substring(self, part: bytes) -> Targets:
+        """The texts that hold a word in which `part` occurs."""
+        every = range(len(self._pages))
+        return _union([self._matching(index, lambda word: part in word) for index in every])
+
+    def _matching(self, index: int, wanted: Callable[[bytes], bool]) -> Int64s:
+        page = self._pages.page(index)
+        size = _PAGE.unpack_from(page)[2]
+        words = page[_PAGE.size : _PAGE.size + size].split(SEPARATOR)
+        counts, gaps = _lists(page)
+        begins = np.cumsum(counts) - counts
+        lists = [
+            np.cumsum(gaps[int(begins[i]) : int(begins[i] + counts[i])])
+            for i, word in enumerate(words)
+            if wanted(word)
+        ]
+        return np.concatenate(lists) if lists else np.zeros(0, np.int64)
+
+
+def _position(words: bytes, word: bytes) -> int | None:
+    """Which of the separated words it is, None where it is not among them."""
+    framed = SEPARATOR + words + SEPARATOR
+    at = framed.find(SEPARATOR + word + SEPARATOR)
+    return None if at < 0 else framed.count(SEPARATOR, 0, at)
+
+
+def _lists(page: bytes) -> tuple[Int64s, Int64s]:
+    """(targets per word, target steps) of a page."""
+    n, m, size, count_width, step_width, _ = _PAGE.unpack_from(page)
+    at = _PAGE.size + size
+    counts = from_planes(page[at : at + n * count_width], n, np.uint32).astype(np.int64) + 1
+    at += n * count_width
+    gaps = from_planes(page[at : at + m * step_width], m, np.uint32).astype(np.int64)
+    return counts, gaps
+
+
+def _union(lists: Sequence[Int64s]) -> Targets:
+    return _targets(np.unique(np.concatenate(lists)) if lists else np.zeros(0, np.int64))
+
+
+def _targets(targets: Int64s) -> Targets:
+    at = np.searchsorted(targets, [SOURCE << 16, TAG_LIST << 16])
+    codes = targets & 0xFFFF
+    return Targets(codes[: at[0]], codes[at[0] : at[1]], codes[at[1] :])

@@ -1,0 +1,164 @@
+"""The write-ahead log: request bodies as they came, framed.
+
+File header, 48 bytes, little-endian:
+
+    offset size
+    0      8    magic "LOGDWAL\\0"
+    8      2    version, 1
+    10     2    header size, 48
+    12     4    reserved, 0
+    16     16   project id, the UUID's bytes
+    32     8    first sequence number of the file
+    40     4    reserved, 0
+    44     4    CRC-32 of bytes 0-43
+
+then frames, one a request, 36 bytes and the body:
+
+    0      4    marker FE 57 46 FF (FE and FF never occur in UTF-8, so a body holds no marker)
+    4      1    flags: bit 0 NDJSON, bit 1 an idempotency record follows the header
+    5      3    reserved, 0
+    8      4    body length in bytes
+    12     4    count of entries
+    16     8    sequence number of the first entry
+    24     8    receipt time, signed, ns since the epoch
+    32     4    CRC-32 of bytes 0-31, the idempotency record and the body
+    36     32   if flag bit 1: BLAKE2b-128 of the Idempotency-Key, BLAKE2b-128 of the request
+    ...         the body, UTF-8
+
+A frame is valid if its marker, its CRC and its body length within the file hold. A reader meeting
+an invalid frame looks for the next valid one: if there is none, the file ends in a torn frame,
+which was never acknowledged; if there is one, what lies between is damage.
+"""
+
+import struct
+import uuid
+import zlib
+from collections.abc import Iterator
+from typing import Final
+
+import msgspec
+
+from logd.entry import ProjectId, Seq
+
+MAGIC: Final = b"LOGDWAL\0"
+VERSION: Final = 1
+_HEADER: Final = struct.Struct("<8sHHI16sQI")
+HEADER_BYTES: Final = _HEADER.size + 4
+assert HEADER_BYTES == 48
+
+MARKER: Final = b"\xfeWF\xff"
+_FRAME: Final = struct.Struct("<4sB3xIIQq")
+FRAME_BYTES: Final = _FRAME.size + 4
+assert FRAME_BYTES == 36
+
+_NDJSON: Final = 1
+_IDEMPOTENT: Final = 2
+DIGEST_BYTES: Final = 16
+_CRC: Final = struct.Struct("<I")
+
+
+class Idempotency(msgspec.Struct, frozen=True):
+    """What makes a retry recognisable: digests of the Idempotency-Key and of the request."""
+
+    key_digest: bytes
+    request_digest: bytes
+
+
+class Frame(msgspec.Struct, frozen=True, gc=False):
+    """One request. `body` is at least one entry, JSON or NDJSON."""
+
+    first_seq: Seq
+    count: int
+    received_ns: int
+    ndjson: bool
+    body: bytes
+    idempotency: Idempotency | None = None
+
+
+class Damage(msgspec.Struct, frozen=True):
+    """Bytes that are no frame. `torn`: nothing valid follows them."""
+
+    offset: int
+    length: int
+    torn: bool
+
+
+def encode_header(project: ProjectId, first_seq: Seq) -> bytes:
+    fixed = _HEADER.pack(MAGIC, VERSION, HEADER_BYTES, 0, uuid.UUID(project).bytes, first_seq, 0)
+    return fixed + _CRC.pack(zlib.crc32(fixed))
+
+
+def decode_header(data: bytes) -> tuple[ProjectId, Seq, int]:
+    """(project, first sequence number, format version). Raises ValueError.
+
+    The magic and the checksum are looked at first: a version is believed only then.
+    """
+    if len(data) < HEADER_BYTES or data[:8] != MAGIC:
+        raise ValueError("not a WAL file: no header")
+    fixed = data[: HEADER_BYTES - 4]
+    if zlib.crc32(fixed) != _CRC.unpack_from(data, HEADER_BYTES - 4)[0]:
+        raise ValueError("header checksum does not match")
+    _, version, _, _, project, first_seq, _ = _HEADER.unpack(fixed)
+    return ProjectId(str(uuid.UUID(bytes=project))), Seq(first_seq), version
+
+
+def encode_frame(frame: Frame) -> list[bytes]:
+    """The buffers to write, in order; the body is not copied."""
+    flags = _NDJSON if frame.ndjson else 0
+    extra = b""
+    if frame.idempotency is not None:
+        flags |= _IDEMPOTENT
+        extra = frame.idempotency.key_digest + frame.idempotency.request_digest
+    fixed = _FRAME.pack(
+        MARKER, flags, len(frame.body), frame.count, frame.first_seq, frame.received_ns
+    )
+    crc = zlib.crc32(frame.body, zlib.crc32(extra, zlib.crc32(fixed)))
+    return [fixed + _CRC.pack(crc) + extra, frame.body]
+
+
+def decode_frames(data: bytes | memoryview, offset: int) -> Iterator[tuple[int, Frame | Damage]]:
+    """(offset, what is there), from `offset` to the end of the data."""
+    view = memoryview(data)
+    whole = bytes(data) if not isinstance(data, bytes) else data
+    while offset < len(view):
+        found = _frame_at(view, offset)
+        if found is not None:
+            yield offset, found[0]
+            offset = found[1]
+            continue
+        following = _next_frame(whole, view, offset + 1)
+        stop = len(view) if following is None else following
+        yield offset, Damage(offset, stop - offset, torn=following is None)
+        offset = stop
+
+
+def _next_frame(whole: bytes, view: memoryview, offset: int) -> int | None:
+    while (offset := whole.find(MARKER, offset)) >= 0:
+        if _frame_at(view, offset) is not None:
+            return offset
+        offset += 1
+    return None
+
+
+def _frame_at(view: memoryview, offset: int) -> tuple[Frame, int] | None:
+    """(frame, offset behind it), or None where no valid frame begins."""
+    if len(view) - offset < FRAME_BYTES:
+        return None
+    fixed = view[offset : offset + _FRAME.size]
+    marker, flags, length, count, first_seq, received_ns = _FRAME.unpack(fixed)
+    extra_bytes = 2 * DIGEST_BYTES if flags & _IDEMPOTENT else 0
+    start = offset + FRAME_BYTES + extra_bytes
+    if marker != MARKER or flags > 3 or len(view) - start < length or count == 0:
+        return None
+    extra = view[offset + FRAME_BYTES : start]
+    body = view[start : start + length]
+    (crc,) = _CRC.unpack_from(view, offset + _FRAME.size)
+    if zlib.crc32(body, zlib.crc32(extra, zlib.crc32(fixed))) != crc:
+        return None
+    idempotency = None
+    if extra_bytes:
+        idempotency = Idempotency(bytes(extra[:DIGEST_BYTES]), bytes(extra[DIGEST_BYTES:]))
+    frame = Frame(
+        Seq(first_seq), count, received_ns, bool(flags & _NDJSON), bytes(body), idempotency
+    )
+    return frame, start + length

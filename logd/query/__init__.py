@@ -1,0 +1,1 @@
+"""The search language: text -> syntax tree, filters and cursors. Pure: no I/O, no clock."""

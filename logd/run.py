@@ -1,0 +1,182 @@
+"""The composition root: the parts of the daemon are made and joined here, and nowhere else.
+
+    open    data directory, control data, logs, then the listeners: nothing is served before
+    serve   until asked to stop
+    close   the listeners first, then requests in flight, then the storage
+"""
+
+import logging
+import os
+import resource
+import signal
+import ssl
+import time
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
+from typing import Final
+
+import msgspec
+import trio
+
+import logd
+from logd.api.app import make_app
+from logd.api.dispatch import Api
+from logd.api.openapi import document
+from logd.api.routes import ROUTES
+from logd.api.service import Services
+from logd.config import Config
+from logd.control.store import Control
+from logd.daemon.admin import open_admin_socket, serve_admin
+from logd.daemon.identity import Identity
+from logd.daemon.logs import Logs
+from logd.door import systemd
+from logd.door.limits import limits_of
+from logd.door.listener import Door, load_tls, open_listeners
+from logd.errors import LogdError
+from logd.store.files import OsFiles
+from logd.store.layout import DataLayout
+from logd.store.store import lock_directory
+
+log = logging.getLogger("logd")
+
+_CHORES_SECONDS: Final = 60.0
+
+
+class Running(msgspec.Struct, frozen=True):
+    """What the daemon says when it takes requests. `urls`: one an address it listens on."""
+
+    urls: tuple[str, ...]
+
+
+def run(config: Config, environ: Mapping[str, str]) -> int:
+    """The daemon, until SIGTERM or SIGINT. The process' exit code."""
+    logging.basicConfig(
+        level=config.log_level.upper(), format="%(asctime)s %(levelname)s %(name)s: %(message)s"
+    )
+    _raise_descriptor_limit()
+    try:
+        trio.run(_run_until_signal, config, environ)
+    except (LogdError, OSError) as error:
+        log.error("cannot start: %s", error)
+        return 1
+    return 0
+
+
+async def _run_until_signal(config: Config, environ: Mapping[str, str]) -> None:
+    stop = trio.Event()
+    with trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(_stop_at_signal, signals, stop)
+            await serve(config, stop, environ)
+            nursery.cancel_scope.cancel()
+
+
+async def _stop_at_signal(signals: AsyncIterator[int], stop: trio.Event) -> None:
+    async for number in signals:
+        log.info("%s: stopping", signal.Signals(number).name)
+        stop.set()
+
+
+async def serve(
+    config: Config,
+    stop: trio.Event,
+    environ: Mapping[str, str],
+    *,
+    task_status: trio.TaskStatus[Running] = trio.TASK_STATUS_IGNORED,
+) -> None:
+    """The daemon, until `stop`.
+
+    Raises DirectoryLocked, UnsupportedFormat, BadConfig and OSError before anything is served.
+    """
+    with _data_directory(config) as layout, _control(layout) as control:
+        async with _logs(config, layout) as logs, trio.open_nursery() as nursery:
+            identity = Identity(control, logs)
+            services = Services(
+                identity=identity,
+                logs=logs,
+                random_bytes=os.urandom,
+                max_body_bytes=config.max_body_bytes,
+                serving=lambda: not stop.is_set(),
+                openapi=document(ROUTES, logd.__version__),
+            )
+            app = make_app(Api(services))
+            app.nursery = nursery
+            door = Door(app, limits_of(config, _descriptors()), _tls(config), os.urandom)
+            listeners = await open_listeners(
+                config.listen, systemd.inherited_sockets(environ, os.getpid())
+            )
+            admin = open_admin_socket(layout.admin_socket)
+            nursery.start_soon(serve_admin, admin, identity)
+            nursery.start_soon(_chores, identity)
+            running = Running(tuple(_url(config, one) for one in listeners))
+            log.info("serving %s on %s", config.data, ", ".join(running.urls))
+            _notify(environ, systemd.READY)
+            task_status.started(running)
+            nursery.start_soon(_say_stopping, stop, environ)
+            await door.serve(listeners, stop)
+            nursery.cancel_scope.cancel()
+    log.info("stopped")
+
+
+@contextmanager
+def _data_directory(config: Config) -> Iterator[DataLayout]:
+    layout = DataLayout(config.data)
+    lock = lock_directory(OsFiles(), layout)
+    try:
+        yield layout
+    finally:
+        layout.admin_socket.unlink(missing_ok=True)
+        lock.release()
+
+
+def _control(layout: DataLayout) -> Control:
+    return Control.open(layout.control, clock=time.time_ns, random_bytes=os.urandom)
+
+
+@asynccontextmanager
+async def _logs(config: Config, layout: DataLayout) -> AsyncIterator[Logs]:
+    yield Logs()
+
+
+async def _chores(identity: Identity) -> None:
+    """What the control data need now and then."""
+    while True:
+        await identity.purge_doomed()
+        await identity.change(identity.control.flush_last_used)
+        await trio.sleep(_CHORES_SECONDS)
+
+
+async def _say_stopping(stop: trio.Event, environ: Mapping[str, str]) -> None:
+    await stop.wait()
+    _notify(environ, systemd.STOPPING)
+
+
+def _notify(environ: Mapping[str, str], state: bytes) -> None:
+    try:
+        systemd.notify(environ, state)
+    except OSError as error:
+        log.warning("the service manager cannot be told %s: %s", state.decode(), error)
+
+
+def _tls(config: Config) -> ssl.SSLContext | None:
+    if config.tls_cert is None or config.tls_key is None:
+        return None
+    return load_tls(config.tls_cert, config.tls_key)
+
+
+def _url(config: Config, listener: trio.SocketListener) -> str:
+    host, port, *_ = listener.socket.getsockname()
+    scheme = "https" if config.tls_cert else "http"
+    return f"{scheme}://[{host}]:{port}" if ":" in host else f"{scheme}://{host}:{port}"
+
+
+def _descriptors() -> int:
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return soft
+
+
+def _raise_descriptor_limit() -> None:
+    """A soft limit of 1,024, the usual default, is for programs that use select()."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft < hard:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))

@@ -1,0 +1,1 @@
+"""The log store: projects of append-only files with an index. Synchronous, no HTTP."""

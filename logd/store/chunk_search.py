@@ -1,0 +1,358 @@
+"""Searching one chunk: the index narrows, the text decides.
+
+A word without a digit can only stand in a template, a source or a tag; the vocabulary knows which
+exactly. A word with a digit may also be a variable; the postings give the entries whose variables
+have its hash, and the text of one of them (or of each, where two words share the hash) decides.
+"""
+
+from collections.abc import Callable, Sequence
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from logd.entry import Entry
+from logd.format.chunk import encode_postings, encode_vocabulary
+from logd.format.postings import PostingsIndex
+from logd.format.separated import fold_separated
+from logd.format.vocabulary import SOURCE, TAG_LIST, TEMPLATE, Targets, VocabularyIndex
+from logd.query.ast import Field, Term, Word, WordKind
+from logd.query.match import matches, matches_words
+from logd.store.chunk_reader import ChunkReader
+from logd.store.index import IndexReader
+from logd.store.selection import (
+    ALL,
+    NONE,
+    Bools,
+    ByText,
+    Everything,
+    Nothing,
+    Rows,
+    Selection,
+    both,
+    either,
+)
+from logd.words import fold, fold_utf8
+
+Int64s = npt.NDArray[np.int64]
+
+_NO_CODES = np.zeros(0, np.int64)
+_NO_TARGETS = Targets(_NO_CODES, _NO_CODES, _NO_CODES)
+_VERIFY_ROWS = 1024
+_PLACEHOLDER_WORD = b"0"  # holds a digit, as every variable does: no digit-free word equals it
+
+
+class ChunkSearch:
+    """A chunk under one query, in one thread. Raises Corruption where its bytes do not hold."""
+
+    def __init__(self, reader: ChunkReader, index: IndexReader, check: Callable[[], None]) -> None:
+        self._reader = reader
+        self._index = index
+        self._check = check
+        self._vocabulary: VocabularyIndex | None = None
+        self._postings: PostingsIndex | None = None
+        self.first_seq = reader.first_seq
+        self.count = reader.count
+        self.min_ts_ns = reader.row.min_ts_ns
+        self.max_ts_ns = reader.row.max_ts_ns
+        self.level_counts = reader.row.level_counts
+
+    # ------------------------------------------------------------ columns
+
+    def times(self) -> Int64s:
+        return self._reader.times()
+
+    def row_seqs(self, rows: Int64s) -> Int64s:
+        return self._reader.row_seqs(rows)
+
+    def levels(self) -> Int64s:
+        return self._reader.levels()
+
+    def entries(self, rows: Int64s) -> list[Entry]:
+        return self._reader.entries(rows)
+
+    def text_counts(self, kind: int) -> Int64s:
+        """int64[4, texts]: entries of each level that refer to each text of the kind."""
+        return self.vocabulary().counts(kind)
+
+    def expand(self, selection: ByText) -> Bools:
+        codes = {
+            TEMPLATE: self._reader.template_codes,
+            SOURCE: self._reader.source_codes,
+            TAG_LIST: self._reader.tag_codes,
+        }[selection.kind]()
+        mask: Bools = selection.texts[codes]
+        return mask
+
+    # ------------------------------------------------------------ index values
+
+    def vocabulary(self) -> VocabularyIndex:
+        if self._vocabulary is None:
+            self._vocabulary = self._stored_vocabulary() or VocabularyIndex(
+                rebuild_vocabulary(self._reader)
+            )
+        return self._vocabulary
+
+    def _stored_vocabulary(self) -> VocabularyIndex | None:
+        """None where it is missing or damaged: a merge took it away, or the index is not whole."""
+        value = self._index.vocabulary(self.first_seq)
+        try:
+            return None if value is None else VocabularyIndex(value)
+        except ValueError:
+            return None
+
+    def postings(self) -> PostingsIndex:
+        if self._postings is None:
+            self._postings = self._stored_postings() or PostingsIndex(
+                rebuild_postings(self._reader)
+            )
+        return self._postings
+
+    def _stored_postings(self) -> PostingsIndex | None:
+        value = self._index.postings(self.first_seq)
+        try:
+            return None if value is None else PostingsIndex(value)
+        except ValueError:
+            return None
+
+    def _targets(self, word: Word) -> Targets:
+        try:
+            return _find_targets(self.vocabulary(), word)
+        except ValueError:  # a damaged page: the chunk itself still knows
+            self._vocabulary = VocabularyIndex(rebuild_vocabulary(self._reader))
+            return _find_targets(self._vocabulary, word)
+
+    # ------------------------------------------------------------ terms
+
+    def term(self, term: Term) -> Selection:
+        """The rows that the term matches."""
+        if term.meta_path is not None:
+            return self._meta(term)
+        found: Selection = NONE
+        if term.field in (Field.ANY, Field.MESSAGE):
+            found = self._message(term.words)
+        if term.field in (Field.ANY, Field.SOURCE):
+            found = either(found, self._sources(term.words), self.expand)
+        if term.field in (Field.ANY, Field.TAG):
+            found = either(found, self._tag_lists(term.words), self.expand)
+        return found
+
+    def _sources(self, words: Sequence[Word]) -> Selection:
+        codes = _common([self._targets(word).sources for word in words])
+        if len(words) > 1 and len(codes):
+            items = self._reader.sources().items
+            codes = _where(codes, lambda code: matches_words(words, fold(items[code].decode())))
+        return self._by_text(SOURCE, codes)
+
+    def _tag_lists(self, words: Sequence[Word]) -> Selection:
+        codes = _common([self._targets(word).tag_lists for word in words])
+        if len(words) > 1 and len(codes):
+            items = self._reader.tag_lists().items
+            codes = _where(codes, lambda code: _any_tag(words, items[code]))
+        return self._by_text(TAG_LIST, codes)
+
+    def _by_text(self, kind: int, codes: Int64s) -> Selection:
+        if not len(codes):
+            return NONE
+        texts = np.zeros(self.text_counts(kind).shape[1], np.bool_)
+        texts[codes] = True
+        return ByText(kind, texts)
+
+    def _message(self, words: Sequence[Word]) -> Selection:
+        if len(words) == 1:
+            static = self._by_text(TEMPLATE, self._targets(words[0]).templates)
+            return either(static, self._variables(words[0]), self.expand)
+        if all(map(_is_static, words)):
+            codes = _common([self._targets(word).templates for word in words])
+            items = self._reader.templates().items if len(codes) else []
+            codes = _where(codes, lambda code: matches_words(words, _static_text(items[code])))
+            return self._by_text(TEMPLATE, codes)
+        candidates: Selection = ALL
+        for word in words:
+            candidates = both(candidates, self._message([word]), self.expand)
+        return self._verified(candidates, words)
+
+    def _verified(self, candidates: Selection, words: Sequence[Word]) -> Selection:
+        """The candidate rows whose message holds the words side by side."""
+        if isinstance(candidates, Nothing):
+            return NONE
+        if isinstance(candidates, Everything):
+            rows = np.arange(self.count)
+        elif isinstance(candidates, ByText):
+            rows = np.flatnonzero(self.expand(candidates))
+        else:
+            rows = np.flatnonzero(candidates.mask)
+        return self._rows(self._matching(rows, words))
+
+    def _matching(self, rows: Int64s, words: Sequence[Word]) -> Int64s:
+        out = []
+        for start in range(0, len(rows), _VERIFY_ROWS):
+            self._check()
+            some = rows[start : start + _VERIFY_ROWS]
+            texts = self._reader.messages(some)
+            hits = [matches_words(words, fold(text.decode())) for text in texts]
+            out.append(some[np.array(hits, np.bool_)])
+        return np.concatenate(out) if out else _NO_CODES
+
+    def _rows(self, rows: Int64s) -> Selection:
+        if not len(rows):
+            return NONE
+        mask = np.zeros(self.count, np.bool_)
+        mask[rows] = True
+        return Rows(mask)
+
+    # ------------------------------------------------------------ variables
+
+    def _variables(self, word: Word) -> Selection:
+        """The rows that hold the word as a variable of their message."""
+        if word.kind is WordKind.EXACT:
+            return self._exact_variable(word) if _has_digit(word.text) else NONE
+        found = np.zeros(self.count, np.bool_)
+        for block in range(self._reader.blocks()):
+            self._check()
+            hits = self._scan_block(block, word)
+            if len(hits):
+                rows = self._reader.block_layout(block).rows()[hits]
+                found[rows + self._reader.block_rows(block).start] = True
+        return Rows(found) if found.any() else NONE
+
+    def _exact_variable(self, word: Word) -> Selection:
+        try:
+            found = self.postings().find(word.text.encode())
+        except ValueError:
+            self._postings = PostingsIndex(rebuild_postings(self._reader))
+            found = self._postings.find(word.text.encode())
+        if found is None:
+            return NONE
+        if not found.certain:
+            return self._rows(self._matching(found.rows, [word]))
+        if not len(self._matching(found.rows[:1], [word])):
+            return NONE
+        return self._rows(found.rows)
+
+    def _scan_block(self, block: int, word: Word) -> Int64s:
+        """Variables of a block, in slot order, that begin with or contain the word."""
+        variables = self._reader.variables(block)
+        wanted = word.text.encode()
+        if word.kind is WordKind.SUBSTRING:
+            if variables.data.isascii():
+                return _NO_CODES
+            return _containing(fold_utf8(variables.data), variables.ends, wanted)
+        return _beginning(fold_utf8(variables.data), variables.ends, wanted)
+
+    # ------------------------------------------------------------ meta
+
+    def _meta(self, term: Term) -> Selection:
+        """No index covers metas: they are read, and looked at closely where they may match."""
+        needles = [word.text.encode() for word in term.words]
+        found = []
+        for block in range(self._reader.blocks()):
+            self._check()
+            raw, at = self._reader.metas(block)
+            rows = candidate_texts(fold_separated(raw), at, needles)
+            hits = [
+                int(row)
+                for row in rows.tolist()
+                if matches(term, "", "", (), raw[at[row] : at[row + 1] - 1])
+            ]
+            found.append(np.array(hits, np.int64) + self._reader.block_rows(block).start)
+        return self._rows(np.concatenate(found))
+
+
+def candidate_texts(folded: bytes, at: Int64s, needles: Sequence[bytes]) -> Int64s:
+    """Which of the separated texts hold every needle, or an escape that may stand for one."""
+    rows = np.union1d(_holding(folded, at, max(needles, key=len)), _holding(folded, at, b"\\"))
+    return rows.astype(np.int64)
+
+
+def _holding(folded: bytes, at: Int64s, needle: bytes) -> Int64s:
+    found = []
+    position = folded.find(needle)
+    while position >= 0:
+        row = int(np.searchsorted(at, position, side="right")) - 1
+        found.append(row)
+        position = folded.find(needle, int(at[row + 1]))
+    return np.array(found, np.int64)
+
+
+def _beginning(folded: bytes, ends: Int64s, prefix: bytes) -> Int64s:
+    starts = np.concatenate([np.zeros(1, np.int64), ends[:-1]])
+    array = np.frombuffer(folded, np.uint8)
+    hits = np.flatnonzero(ends - starts >= len(prefix))
+    for offset, byte in enumerate(prefix):
+        if not len(hits):
+            break
+        hits = hits[array[starts[hits] + offset] == byte]
+    return hits
+
+
+def _containing(folded: bytes, ends: Int64s, part: bytes) -> Int64s:
+    found = []
+    position = folded.find(part)
+    while position >= 0:
+        variable = int(np.searchsorted(ends, position, side="right"))
+        if position + len(part) <= ends[variable]:
+            found.append(variable)
+        position = folded.find(part, position + 1)
+    return np.array(found, np.int64)
+
+
+def _find_targets(vocabulary: VocabularyIndex, word: Word) -> Targets:
+    text = word.text.encode()
+    if word.kind is WordKind.PREFIX:
+        return vocabulary.find_prefix(text)
+    if word.kind is WordKind.SUBSTRING:
+        return vocabulary.find_substring(text)
+    return vocabulary.find(text) or _NO_TARGETS
+
+
+def _common(lists: Sequence[Int64s]) -> Int64s:
+    """Codes that are in every list."""
+    out = lists[0]
+    for other in lists[1:]:
+        out = np.intersect1d(out, other, assume_unique=True)
+    return out
+
+
+def _where(codes: Int64s, wanted: Callable[[int], bool]) -> Int64s:
+    return np.array([code for code in codes.tolist() if wanted(code)], np.int64)
+
+
+def _is_static(word: Word) -> bool:
+    """No variable can equal the word."""
+    return word.kind is WordKind.EXACT and not _has_digit(word.text)
+
+
+def _has_digit(text: str) -> bool:
+    return any("0" <= character <= "9" for character in text)
+
+
+def _static_text(template: bytes) -> str:
+    return fold(template.replace(b"\xff", _PLACEHOLDER_WORD).decode())
+
+
+_tags_decoder = msgspec.json.Decoder(list[str])
+
+
+def _any_tag(words: Sequence[Word], tags: bytes) -> bool:
+    return any(matches_words(words, fold(tag)) for tag in _tags_decoder.decode(tags))
+
+
+def rebuild_vocabulary(reader: ChunkReader) -> bytes:
+    """The chunk's vocabulary, from its columns."""
+    return encode_vocabulary(
+        (reader.templates().items, reader.sources().items, reader.tag_lists().items),
+        (reader.template_codes(), reader.source_codes(), reader.tag_codes()),
+        reader.levels(),
+    )
+
+
+def rebuild_postings(reader: ChunkReader) -> bytes:
+    """The chunk's variable postings, from its columns."""
+    data, lengths, rows = [], [], []
+    for block in range(reader.blocks()):
+        variables = reader.variables(block)
+        data.append(variables.data)
+        lengths.append(np.diff(variables.ends, prepend=0))
+        rows.append(reader.block_layout(block).rows() + reader.block_rows(block).start)
+    return encode_postings(b"".join(data), np.concatenate(lengths), np.concatenate(rows))

@@ -1,0 +1,218 @@
+"""The LMDB index of one project. Everything in it can be rebuilt from the segments.
+
+    "c" + first seq   a row of the chunk directory (`format/directory.py`)
+    "v" + first seq   the chunk's vocabulary (`format/vocabulary.py`)
+    "p" + first seq   the chunk's variable postings (`format/postings.py`)
+    "m"               format version (4 bytes), then the watermark: the first sequence number that
+                      is in no chunk (8 bytes), CRC-32 of both (4 bytes)
+
+Sequence numbers are 8 bytes big-endian, so keys sort as numbers do. A transaction begins and ends
+inside one call, in one thread.
+"""
+
+import contextlib
+import os
+import struct
+import threading
+import zlib
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Final
+
+import lmdb
+import msgspec
+
+from logd.entry import Seq
+from logd.errors import Corruption, StorageFailed, StorageFull, UnsupportedFormat
+from logd.format.chunk import BuiltChunk
+from logd.format.directory import ChunkRow, decode_row, encode_row
+from logd.store import index_file
+
+VERSION: Final = 1
+_META_KEY: Final = b"m"
+_META: Final = struct.Struct("<IQ")
+_KEY: Final = struct.Struct(">cQ")
+_FIRST_MAP_BYTES: Final = 64 << 20
+_CLEAN_NAME: Final = "clean"
+_DATA_NAME: Final = "data.mdb"
+
+
+class IndexChange(msgspec.Struct, frozen=True):
+    """One transaction: chunks that come, chunks that go (by first sequence number), and the new
+    watermark, None where it stays."""
+
+    added: Sequence[tuple[ChunkRow, BuiltChunk]] = ()
+    removed: Sequence[Seq] = ()
+    watermark: Seq | None = None
+
+
+class IndexContent(msgspec.Struct, frozen=True):
+    """What the index says at its opening."""
+
+    rows: tuple[ChunkRow, ...]
+    watermark: Seq
+
+
+class _ReaderGate:
+    """The map may only grow while no transaction is open in this process."""
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self._inside = 0
+
+    @contextlib.contextmanager
+    def one(self) -> Iterator[None]:
+        with self._changed:
+            self._inside += 1
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._inside -= 1
+                self._changed.notify_all()
+
+    @contextlib.contextmanager
+    def none(self) -> Iterator[None]:
+        """Waits for the readers inside and keeps new ones out meanwhile."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._inside == 0)
+            yield
+
+
+class ProjectIndex:
+    """An open index. Reads may come from several threads; one thread at a time applies changes."""
+
+    def __init__(self, directory: Path) -> None:
+        """Open or create it. Raises Corruption if it must be rebuilt, UnsupportedFormat if a
+        newer program wrote it."""
+        self._directory = directory
+        self._readers = _ReaderGate()
+        if (directory / _DATA_NAME).exists():
+            _check_before_mapping(directory)
+        with contextlib.suppress(FileNotFoundError):
+            (directory / _CLEAN_NAME).unlink()
+        self._open()
+        self._check_version()
+
+    def _open(self) -> None:
+        path = self._directory / _DATA_NAME
+        size = path.stat().st_size if path.exists() else 0
+        try:
+            self._environment = lmdb.open(
+                str(self._directory), map_size=max(_FIRST_MAP_BYTES, 2 * size), max_dbs=0
+            )
+        except lmdb.Error as error:
+            raise Corruption(path, 0, f"LMDB cannot open it: {error}") from error
+
+    def _check_version(self) -> None:
+        with self._environment.begin() as transaction:
+            value = transaction.get(_META_KEY)
+        if value is None:
+            return
+        version, _ = _decode_meta(self._directory / _DATA_NAME, value)
+        if version > VERSION:
+            raise UnsupportedFormat(f"{self._directory} has index format {version}: too new")
+
+    def content(self) -> IndexContent:
+        """The directory, by first sequence number. Raises Corruption."""
+        path = self._directory / _DATA_NAME
+        with self._environment.begin() as transaction:
+            value = transaction.get(_META_KEY)
+            watermark = 0 if value is None else _decode_meta(path, value)[1]
+            rows = []
+            cursor = transaction.cursor()
+            if cursor.set_range(b"c"):
+                for key, row in cursor:
+                    if key[:1] != b"c":
+                        break
+                    try:
+                        rows.append(decode_row(row))
+                    except ValueError as error:
+                        raise Corruption(path, 0, str(error)) from None
+        return IndexContent(tuple(rows), Seq(watermark))
+
+    def apply(self, change: IndexChange) -> None:
+        """All of the change, or nothing of it. Raises StorageFull or StorageFailed."""
+        while True:
+            try:
+                with self._environment.begin(write=True) as transaction:
+                    self._put(transaction, change)
+                return
+            except lmdb.MapFullError:
+                with self._readers.none():
+                    self._environment.set_mapsize(2 * self._environment.info()["map_size"])
+            except lmdb.DiskError as error:
+                raise StorageFull("no space is left for the index") from error
+            except lmdb.Error as error:
+                raise StorageFailed(f"the index could not be written: {error}") from error
+
+    def _put(self, transaction: lmdb.Transaction, change: IndexChange) -> None:
+        for seq in change.removed:
+            for kind in (b"c", b"v", b"p"):
+                transaction.delete(_KEY.pack(kind, seq))
+        for row, built in change.added:
+            transaction.put(_KEY.pack(b"c", row.first_seq), encode_row(row))
+            transaction.put(_KEY.pack(b"v", row.first_seq), built.vocabulary)
+            transaction.put(_KEY.pack(b"p", row.first_seq), built.postings)
+        if change.watermark is not None:
+            fixed = _META.pack(VERSION, change.watermark)
+            transaction.put(_META_KEY, fixed + struct.pack("<I", zlib.crc32(fixed)))
+
+    @contextlib.contextmanager
+    def reader(self) -> Iterator["IndexReader"]:
+        """A view of one moment, for the thread that opened it; values die with it."""
+        with self._readers.one(), self._environment.begin(buffers=True) as transaction:
+            yield IndexReader(transaction)
+
+    def disk_bytes(self) -> int:
+        return (self._directory / _DATA_NAME).stat().st_blocks * 512
+
+    def close(self) -> None:
+        """Close and mark the file as cleanly closed."""
+        self._environment.sync(True)
+        self._environment.close()
+        (self._directory / _CLEAN_NAME).write_text(_fingerprint(self._directory))
+
+
+class IndexReader:
+    def __init__(self, transaction: lmdb.Transaction) -> None:
+        self._transaction = transaction
+
+    def vocabulary(self, first_seq: Seq) -> memoryview | None:
+        return self._get(b"v", first_seq)
+
+    def postings(self, first_seq: Seq) -> memoryview | None:
+        return self._get(b"p", first_seq)
+
+    def _get(self, kind: bytes, first_seq: Seq) -> memoryview | None:
+        value = self._transaction.get(_KEY.pack(kind, first_seq))
+        return None if value is None else memoryview(value)
+
+
+def _decode_meta(path: Path, value: bytes) -> tuple[int, int]:
+    if len(value) != _META.size + 4:
+        raise Corruption(path, 0, "the meta record has a wrong size")
+    if zlib.crc32(value[: _META.size]) != struct.unpack_from("<I", value, _META.size)[0]:
+        raise Corruption(path, 0, "the meta record's checksum does not match")
+    version, watermark = _META.unpack_from(value)
+    return version, watermark
+
+
+def _check_before_mapping(directory: Path) -> None:
+    data = directory / _DATA_NAME
+    if not index_file.is_plausible(data):
+        raise Corruption(data, 0, "the file is shorter than its meta pages say")
+    marker = directory / _CLEAN_NAME
+    clean = marker.exists() and marker.read_text() == _fingerprint(directory)
+    if not clean and not index_file.survives_probe(directory):
+        raise Corruption(data, 0, "a trial run on the file failed")
+
+
+def _fingerprint(directory: Path) -> str:
+    """Changes with any write to the file that goes through the file system."""
+    stat = os.stat(directory / _DATA_NAME)
+    return f"{stat.st_size} {stat.st_mtime_ns}\n"
+
+
+def rows_by_seq(rows: Iterable[ChunkRow]) -> list[ChunkRow]:
+    return sorted(rows, key=lambda row: row.first_seq)

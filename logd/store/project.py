@@ -1,0 +1,360 @@
+"""One project's log: append, make visible, freeze, merge, snapshot.
+
+Who may call what: `append` from one thread at a time (the project's writer); `run_freeze` and
+`run_merge` from one thread at a time (the freezer), also while an append runs; everything that says
+so from the thread that owns the project's visible state (the event loop), between which calls no
+other thread changes it. Nothing mutable is handed from one to another: a snapshot is immutable.
+
+    append (writer) -> publish (owner)            an entry is durable, then visible
+    prepare_freeze (owner) -> run_freeze (freezer) -> install (owner) -> discard (freezer)
+    prepare_merge  (owner) -> run_merge  (freezer) -> install (owner) -> discard (freezer)
+"""
+
+from collections import deque
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+
+from logd.entry import Clock, ProjectId, Seq
+from logd.errors import Corruption, StorageFailed, StorageFull
+from logd.format import wal as wal_codec
+from logd.format.body import Batch
+from logd.format.chunk import BuiltChunk, IdempotencyRecord
+from logd.format.directory import ChunkRow
+from logd.format.wal import Idempotency
+from logd.store.cache import PartCache
+from logd.store.chunk_reader import ChunkReader
+from logd.store.files import FileLayer
+from logd.store.freeze import build_chunks, merge_chunks
+from logd.store.idempotency import IdempotencyTable
+from logd.store.index import IndexChange
+from logd.store.layout import ProjectLayout
+from logd.store.limits import StoreLimits
+from logd.store.merge import is_small, plan_merge
+from logd.store.recovery import recover
+from logd.store.search import Snapshot
+from logd.store.segments import SegmentName, view_of
+from logd.store.tail import TailRun
+from logd.store.wal import WalWriter
+
+
+class Request(msgspec.Struct, frozen=True, gc=False):
+    """A validated request: its entries, and the body that the WAL keeps of it."""
+
+    batch: Batch
+    body: bytes
+    ndjson: bool
+    received_ns: int
+    idempotency: Idempotency | None = None
+
+
+class FreezeJob(msgspec.Struct, frozen=True):
+    """A run that is to become chunks, and the WAL file that goes then."""
+
+    run: TailRun
+    wal_path: Path | None
+
+
+class MergeJob(msgspec.Struct, frozen=True):
+    """Neighbouring chunks that are to become one."""
+
+    chunks: tuple[ChunkReader, ...]
+
+
+class Installation(msgspec.Struct, frozen=True):
+    """What changed on disk and is to change in what is visible."""
+
+    added: tuple[ChunkReader, ...]
+    removed: tuple[Seq, ...]
+    run: TailRun | None
+    wal_path: Path | None
+    emptied: tuple[SegmentName, ...]
+
+
+class Project:
+    """An open project. Opening recovers it (`recovery.py`)."""
+
+    def __init__(
+        self,
+        files: FileLayer,
+        layout: ProjectLayout,
+        project: ProjectId,
+        limits: StoreLimits,
+        cache: PartCache,
+        clock: Clock,
+    ) -> None:
+        """Raises UnsupportedFormat, or OSError where the disk fails."""
+        self.project = project
+        self._files = files
+        self._layout = layout
+        self._limits = limits
+        self._clock = clock
+        recovered = recover(files, layout, project, cache)
+        self.damage: tuple[Corruption, ...] = recovered.damage
+        self._index = recovered.index
+        self._segments = recovered.segments
+        self._view = view_of([self._segments.reader(row) for row in recovered.rows])
+        self._waiting = deque(FreezeJob(r.run, r.path) for r in recovered.runs)
+        self._run = TailRun(recovered.next_seq)
+        self._next_seq = recovered.next_seq
+        self._visible_seq = recovered.next_seq
+        self._wal: WalWriter | None = None
+        self._main: SegmentName | None = self._last_main_segment()
+        self._idempotency = IdempotencyTable(limits.idempotency_seconds)
+        for chunk in self._view.chunks:
+            if chunk.row.records and self._idempotency.is_live(chunk.row.last_record_ns, clock()):
+                self._idempotency.add(chunk.idempotency_records())
+        for job in self._waiting:
+            self._idempotency.add(job.run.records)
+        self.failed = False
+
+    # ------------------------------------------------------------ writing
+
+    def append(self, requests: Sequence[Request], *, sync: bool = True) -> list[Seq]:
+        """Make requests durable together, with one sync; the first sequence number of each.
+
+        Without `sync` they are only durable after `self.sync()`. They are not
+        visible until `publish`. Raises StorageFull (nothing was stored) or StorageFailed (the
+        project takes nothing more until it is opened anew).
+        """
+        if self.failed:
+            raise StorageFailed("the project's storage failed; it is being reopened")
+        if self._files.free_bytes(self._layout.root) < self._limits.min_free_disk_bytes:
+            raise StorageFull("free disk space is below the configured floor")
+        seqs: list[Seq] = []
+        buffers: list[bytes] = []
+        next_seq = self._next_seq
+        for request in requests:
+            seqs.append(next_seq)
+            buffers += wal_codec.encode_frame(
+                wal_codec.Frame(
+                    next_seq,
+                    request.batch.count,
+                    request.received_ns,
+                    request.ndjson,
+                    request.body,
+                    request.idempotency,
+                )
+            )
+            next_seq = Seq(next_seq + request.batch.count)
+        try:
+            if self._wal is None:
+                path = self._layout.wal_file(self._next_seq)
+                self._wal = WalWriter(self._files, path, self.project, self._next_seq)
+            self._wal.append(buffers, sync=sync)
+        except StorageFailed:
+            self.failed = True
+            raise
+        self._next_seq = next_seq
+        return seqs
+
+    def sync(self) -> None:
+        """Make durable what was appended without a sync. Raises StorageFailed."""
+        try:
+            if self._wal is not None:
+                self._wal.sync()
+        except StorageFailed:
+            self.failed = True
+            raise
+
+    def publish(self, requests: Sequence[Request], seqs: Sequence[Seq]) -> None:
+        """Owner: show what an append made durable."""
+        for request, seq in zip(requests, seqs, strict=True):
+            self._run.extend(seq, request.batch)
+            if request.idempotency is not None:
+                record = IdempotencyRecord(
+                    request.idempotency, seq, request.batch.count, request.received_ns
+                )
+                self._run.records.append(record)
+                self._idempotency.add([record])
+            self._visible_seq = Seq(seq + request.batch.count)
+
+    def recall(self, key_digest: bytes) -> IdempotencyRecord | None:
+        """Owner: what a request with this Idempotency-Key stored, if it was lately."""
+        return self._idempotency.find(key_digest, self._clock())
+
+    # ------------------------------------------------------------ reading
+
+    def snapshot(self) -> Snapshot:
+        """Owner: the log as it is visible now."""
+        runs = [job.run for job in self._waiting] + [self._run]
+        blocks = tuple(block for run in runs for block in run.blocks())
+        return Snapshot(
+            self._view.chunks, blocks, self._visible_seq, self._index, self.level_counts()
+        )
+
+    def level_counts(self) -> tuple[int, int, int, int]:
+        """Owner: visible entries of each level."""
+        counts = list(self._view.level_counts)
+        for run in [*(job.run for job in self._waiting), self._run]:
+            for code in range(4):
+                counts[code] += run.level_counts[code]
+        debug, info, warn, error = counts
+        return debug, info, warn, error
+
+    @property
+    def tail_bytes(self) -> int:
+        """Owner: memory that entries not yet frozen take."""
+        return self._run.size_bytes + sum(job.run.size_bytes for job in self._waiting)
+
+    @property
+    def run_entries(self) -> int:
+        """Owner: entries in the run that grows."""
+        return self._run.count
+
+    @property
+    def waiting_freezes(self) -> int:
+        """Owner: runs that wait to be frozen."""
+        return len(self._waiting)
+
+    @property
+    def is_tail_full(self) -> bool:
+        """Owner: the run that grows is due to be frozen."""
+        run, limits = self._run, self._limits
+        return run.count >= limits.chunk_entries or run.size_bytes >= limits.chunk_bytes
+
+    # ------------------------------------------------------------ freezing and merging
+
+    def rotate(self) -> None:
+        """Owner, while no append runs: the run that grew waits to be frozen, a new one grows."""
+        if not self._run.count:
+            return
+        path = None
+        if self._wal is not None:
+            path = self._wal.path
+            self._wal.close()
+            self._wal = None
+        self._waiting.append(FreezeJob(self._run, path))
+        self._run = TailRun(self._next_seq)
+
+    def prepare_freeze(self) -> FreezeJob | None:
+        """Owner: the run that waits longest."""
+        return self._waiting[0] if self._waiting else None
+
+    def run_freeze(self, job: FreezeJob) -> Installation:
+        """Freezer: the run as chunks, on disk and in the index. Raises StorageFull or
+        StorageFailed, after which it may be tried again."""
+        pieces = job.run.contiguous()
+        built = list(build_chunks(pieces, job.run.records, self._limits))
+        rows = self._append_chunks(built)
+        self._index.apply(
+            IndexChange(added=list(zip(rows, built, strict=True)), watermark=job.run.next_seq)
+        )
+        readers = tuple(self._segments.reader(row) for row in rows)
+        return Installation(readers, (), job.run, job.wal_path, ())
+
+    def prepare_merge(self) -> MergeJob | None:
+        """Owner: neighbours that are worth merging."""
+        rows = plan_merge([chunk.row for chunk in self._view.chunks], self._limits)
+        if rows is None:
+            return None
+        wanted = {row.first_seq for row in rows}
+        return MergeJob(tuple(c for c in self._view.chunks if c.first_seq in wanted))
+
+    def run_merge(self, job: MergeJob) -> Installation:
+        """Freezer: the chunks as one. Raises StorageFull, StorageFailed or Corruption."""
+        now = self._clock()
+        built = merge_chunks(
+            job.chunks,
+            lambda record: not self._idempotency.is_live(record.received_ns, now),
+            self._limits,
+        )
+        rows = self._append_chunks([built])
+        removed = tuple(chunk.first_seq for chunk in job.chunks)
+        self._index.apply(IndexChange(added=[(rows[0], built)], removed=removed))
+        emptied = self._emptied_by(removed)
+        return Installation((self._segments.reader(rows[0]),), removed, None, None, emptied)
+
+    def _emptied_by(self, removed: Sequence[Seq]) -> tuple[SegmentName, ...]:
+        gone = set(removed)
+        rows = [chunk.row for chunk in self._view.chunks]
+        before = {(row.segment_seq, row.segment_number) for row in rows if row.first_seq in gone}
+        after = {(row.segment_seq, row.segment_number) for row in rows if row.first_seq not in gone}
+        return tuple(before - after)
+
+    def install(self, installation: Installation) -> None:
+        """Owner: swap in one step, so that no reader sees an entry twice or never."""
+        gone = set(installation.removed)
+        kept = [chunk for chunk in self._view.chunks if chunk.first_seq not in gone]
+        self._view = view_of([*kept, *installation.added])
+        if installation.run is not None:
+            if self._waiting[0].run is not installation.run:
+                raise ValueError("runs are frozen in the order in which they wait")
+            self._waiting.popleft()
+
+    def discard(self, installation: Installation) -> None:
+        """Freezer: remove the files that nothing visible needs any more."""
+        if installation.wal_path is not None:
+            self._files.unlink(installation.wal_path)
+            self._files.sync_directory(self._layout.wal)
+        for name in installation.emptied:
+            if name == self._main:
+                self._main = None
+            self._segments.remove(name)
+
+    def freeze(self) -> None:
+        """All of freezing at once, for a caller that owns every role."""
+        self.rotate()
+        while (job := self.prepare_freeze()) is not None:
+            installation = self.run_freeze(job)
+            self.install(installation)
+            self.discard(installation)
+
+    def merge(self) -> bool:
+        """All of one merge at once; whether there was one."""
+        job = self.prepare_merge()
+        if job is None:
+            return False
+        installation = self.run_merge(job)
+        self.install(installation)
+        self.discard(installation)
+        return True
+
+    # ------------------------------------------------------------ segments
+
+    def _append_chunks(self, built: Sequence[BuiltChunk]) -> list[ChunkRow]:
+        name = self._segment_for(built)
+        try:
+            return self._segments.append(name, built)
+        except (StorageFull, StorageFailed):
+            # What was written of them ends the file; recovery cuts it off.
+            self._main = None
+            raise
+
+    def _segment_for(self, built: Sequence[BuiltChunk]) -> SegmentName:
+        """Small chunks go into a file of their own, which their merge removes."""
+        first = built[0].head
+        now = self._clock()
+        if len(built) == 1 and is_small(first.count, first.source_bytes, self._limits):
+            return self._segments.create(first.first_seq, now)
+        if self._main is None or not self._takes_more(self._main, now):
+            self._main = self._segments.create(first.first_seq, now)
+        return self._main
+
+    def _takes_more(self, name: SegmentName, now_ns: int) -> bool:
+        age_s = (now_ns - self._segments.created_ns(name)) / 1e9
+        return (
+            self._segments.size(name) < self._limits.segment_bytes
+            and age_s < self._limits.segment_seconds
+        )
+
+    def _last_main_segment(self) -> SegmentName | None:
+        for chunk in reversed(self._view.chunks):
+            row = chunk.row
+            if not is_small(row.count, row.source_bytes, self._limits):
+                name = (row.segment_seq, row.segment_number)
+                ends = self._segments.size(name) == max(
+                    c.row.end
+                    for c in self._view.chunks
+                    if c.row.segment_seq == name[0] and c.row.segment_number == name[1]
+                )
+                return name if ends else None
+        return None
+
+    def close(self) -> None:
+        """Owner, while nothing runs: entries not yet frozen stay in the WAL."""
+        if self._wal is not None:
+            self._wal.close()
+        self._index.close()
+        self._segments.close()

@@ -1,0 +1,396 @@
+"""From a snapshot and a filter to rows, totals and single entries. Runs in a worker thread."""
+
+import bisect
+import contextlib
+import functools
+from collections.abc import Callable, Iterator
+from typing import Protocol
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from logd.entry import Entry, Seq
+from logd.errors import Corruption
+from logd.query.ast import And, Filter, Node, Not, Or, Term
+from logd.store.chunk_reader import ChunkReader
+from logd.store.chunk_search import ChunkSearch
+from logd.store.index import ProjectIndex
+from logd.store.selection import (
+    ALL,
+    NONE,
+    Bools,
+    ByText,
+    Everything,
+    Nothing,
+    Rows,
+    Selection,
+    both,
+    either,
+    inverse,
+)
+from logd.store.tail import TailBlock
+from logd.store.tail_search import TailSearch
+
+Int64s = npt.NDArray[np.int64]
+Check = Callable[[], None]
+LevelCounts = tuple[int, int, int, int]
+
+
+class Snapshot(msgspec.Struct, frozen=True):
+    """A project's log at one moment. Immutable: what freezes, merges or goes later does not show.
+
+    `chunks` by first sequence number; `blocks` hold what is in no chunk, all below `visible_seq`.
+    """
+
+    chunks: tuple[ChunkReader, ...]
+    blocks: tuple[TailBlock, ...]
+    visible_seq: Seq
+    index: ProjectIndex | None
+    level_counts: LevelCounts
+
+
+class Position(msgspec.Struct, frozen=True):
+    """Where a page ended: behind the entry (`ts_ns`, `seq`), newest first; only entries below
+    `pinned_seq` belong to the pages."""
+
+    pinned_seq: Seq
+    ts_ns: int
+    seq: Seq
+
+
+class Found(msgspec.Struct, frozen=True):
+    """Rows newest first; `total` None where it was not asked for; `last`: (ts_ns, seq) of the last
+    row if more rows follow, else None; `damage`: what could not be read and is missing here."""
+
+    entries: tuple[Entry, ...]
+    total: int | None
+    last: tuple[int, Seq] | None
+    damage: tuple[Corruption, ...]
+
+
+class SearchPart(Protocol):
+    """A stretch of the log whose rows are in the order of (time, sequence number)."""
+
+    first_seq: Seq
+    count: int
+    min_ts_ns: int
+    max_ts_ns: int
+
+    @property
+    def level_counts(self) -> LevelCounts: ...
+    def times(self) -> Int64s: ...
+    def row_seqs(self, rows: Int64s) -> Int64s: ...
+    def levels(self) -> Int64s: ...
+    def entries(self, rows: Int64s) -> list[Entry]: ...
+    def term(self, term: Term) -> Selection: ...
+    def expand(self, selection: ByText) -> Bools: ...
+    def text_counts(self, kind: int) -> Int64s: ...
+
+
+class _Candidates(msgspec.Struct, frozen=True):
+    """Rows of one part, ascending, with their order keys."""
+
+    part: SearchPart
+    rows: Int64s
+    times: Int64s
+    seqs: Int64s
+
+
+def search(
+    snapshot: Snapshot,
+    filter_: Filter,
+    limit: int,
+    after: Position | None,
+    *,
+    with_total: bool,
+    check: Check,
+) -> Found:
+    """The newest `limit` matching entries behind `after`, and how many match in all.
+
+    `check()` is called between slices of work and raises to end it.
+    """
+    pinned = snapshot.visible_seq if after is None else after.pinned_seq
+    page = _Page(limit + 1)
+    total = 0
+    damage: list[Corruption] = []
+    for candidate in _parts(snapshot, filter_, pinned, check):
+        wanted = page.wants(candidate.max_ts_ns)
+        if not wanted and not with_total:
+            break
+        wanted = wanted and (after is None or candidate.min_ts_ns <= after.ts_ns)
+        if not wanted and not with_total:
+            continue
+        check()
+        try:
+            with candidate.open() as part:
+                part_search = _PartSearch(part, filter_, pinned)
+                if wanted:
+                    page.add(part_search.newest(limit + 1, after))
+                if with_total:
+                    total += part_search.count()
+        except Corruption as error:
+            damage.append(error)
+    entries, last = page.finish(limit, damage)
+    return Found(tuple(entries), total if with_total else None, last, tuple(damage))
+
+
+class _Candidate(msgspec.Struct, frozen=True):
+    """A part that may hold matches. It is open only while it is looked at: its index transaction
+    covers one part, so that a long query never holds up the writer."""
+
+    max_ts_ns: int
+    min_ts_ns: int
+    first_seq: Seq
+    open: Callable[[], contextlib.AbstractContextManager[SearchPart]]
+
+
+def _parts(snapshot: Snapshot, filter_: Filter, pinned: Seq, check: Check) -> list[_Candidate]:
+    """Latest first."""
+    found = []
+    for chunk in snapshot.chunks:
+        row = chunk.row
+        if row.first_seq < pinned and _overlaps(filter_, row.min_ts_ns, row.max_ts_ns):
+            opener = functools.partial(_open_chunk, snapshot.index, chunk, check)
+            found.append(_Candidate(row.max_ts_ns, row.min_ts_ns, row.first_seq, opener))
+    found += [
+        _Candidate(
+            block.max_ts_ns,
+            block.min_ts_ns,
+            block.first_seq,
+            functools.partial(_open_block, block, check),
+        )
+        for block in snapshot.blocks
+        if block.first_seq < pinned and _overlaps(filter_, block.min_ts_ns, block.max_ts_ns)
+    ]
+    found.sort(key=lambda part: (part.max_ts_ns, part.first_seq), reverse=True)
+    return found
+
+
+def _overlaps(filter_: Filter, min_ts_ns: int, max_ts_ns: int) -> bool:
+    return (filter_.from_ns is None or max_ts_ns >= filter_.from_ns) and (
+        filter_.to_ns is None or min_ts_ns < filter_.to_ns
+    )
+
+
+@contextlib.contextmanager
+def _open_chunk(
+    index: ProjectIndex | None, chunk: ChunkReader, check: Check
+) -> Iterator[SearchPart]:
+    if index is None:
+        raise ValueError("a snapshot with chunks has an index")
+    with index.reader() as reader:
+        yield ChunkSearch(chunk, reader, check)
+
+
+@contextlib.contextmanager
+def _open_block(block: TailBlock, check: Check) -> Iterator[SearchPart]:
+    yield TailSearch(block, check)
+
+
+class _PartSearch:
+    """A filter on one part: how many rows match, and which are the newest."""
+
+    def __init__(self, part: SearchPart, filter_: Filter, pinned: Seq) -> None:
+        self._part = part
+        self._level = filter_.level
+        self._low, self._high = _time_window(part, filter_)
+        self._unpinned = part.first_seq + part.count > pinned
+        self._pinned = pinned
+        self._mask: Bools | None = None
+        empty = self._low >= self._high
+        if empty or (self._level is not None and not part.level_counts[self._level]):
+            self._selection: Selection = NONE
+        else:
+            self._selection = ALL if filter_.search is None else _evaluate(filter_.search, part)
+
+    def count(self) -> int:
+        """Matching rows; from counts alone wherever they suffice."""
+        part, selection = self._part, self._selection
+        whole = self._low == 0 and self._high == part.count and not self._unpinned
+        if isinstance(selection, Nothing):
+            return 0
+        if isinstance(selection, Everything) and self._level is None and not self._unpinned:
+            return self._high - self._low
+        if whole and isinstance(selection, Everything) and self._level is not None:
+            return part.level_counts[self._level]
+        if whole and isinstance(selection, ByText):
+            counts = part.text_counts(selection.kind)
+            of_level = counts.sum(axis=0) if self._level is None else counts[self._level]
+            return int(of_level[selection.texts].sum())
+        return int(np.count_nonzero(self._matching()[self._low : self._high]))
+
+    def newest(self, limit: int, after: Position | None) -> _Candidates:
+        """The newest `limit` matching rows behind `after`."""
+        high = self._high if after is None else min(self._high, self._rows_before(after))
+        selection = self._selection
+        if isinstance(selection, Nothing) or high <= self._low:
+            rows = np.zeros(0, np.int64)
+        elif isinstance(selection, Everything) and self._level is None and not self._unpinned:
+            rows = np.arange(max(self._low, high - limit), high)
+        else:
+            rows = np.flatnonzero(self._matching()[self._low : high])[-limit:] + self._low
+        times = self._part.times()[rows]
+        return _Candidates(self._part, rows, times, self._part.row_seqs(rows))
+
+    def _matching(self) -> Bools:
+        """bool[count]: the rows that match, the time window apart."""
+        if self._mask is None:
+            mask = _to_mask(self._selection, self._part)
+            if self._level is not None:
+                mask = mask & (self._part.levels() == self._level)
+            if self._unpinned:
+                every = np.arange(self._part.count)
+                mask = mask & (self._part.row_seqs(every) < self._pinned)
+            self._mask = mask
+        return self._mask
+
+    def _rows_before(self, after: Position) -> int:
+        """Rows in front of (after.ts_ns, after.seq)."""
+        times = self._part.times()
+        low, high = np.searchsorted(times, [after.ts_ns, after.ts_ns + 1]).tolist()
+        same_time = self._part.row_seqs(np.arange(low, high))
+        return int(low + np.searchsorted(same_time, after.seq))
+
+
+def _time_window(part: SearchPart, filter_: Filter) -> tuple[int, int]:
+    """Rows low to high lie within the filter's times."""
+    low, high = 0, part.count
+    if filter_.from_ns is not None and filter_.from_ns > part.min_ts_ns:
+        low = int(np.searchsorted(part.times(), filter_.from_ns))
+    if filter_.to_ns is not None and filter_.to_ns <= part.max_ts_ns:
+        high = int(np.searchsorted(part.times(), filter_.to_ns))
+    return low, high
+
+
+def _to_mask(selection: Selection, part: SearchPart) -> Bools:
+    if isinstance(selection, Rows):
+        return selection.mask
+    if isinstance(selection, ByText):
+        return part.expand(selection)
+    return np.full(part.count, isinstance(selection, Everything), np.bool_)
+
+
+def _evaluate(node: Node, part: SearchPart) -> Selection:
+    if isinstance(node, Term):
+        return part.term(node)
+    if isinstance(node, Not):
+        return inverse(_evaluate(node.child, part))
+    if isinstance(node, And):
+        found: Selection = ALL
+        for child in sorted(node.children, key=_cost):
+            found = both(found, _evaluate(child, part), part.expand)
+            if isinstance(found, Nothing):
+                break
+        return found
+    if isinstance(node, Or):
+        found = NONE
+        for child in node.children:
+            found = either(found, _evaluate(child, part), part.expand)
+        return found
+    raise TypeError(f"not a search node: {node!r}")
+
+
+def _cost(node: Node) -> int:
+    """What is cheap to decide comes first: it may spare the rest."""
+    if isinstance(node, Term):
+        return 2 if node.meta_path is not None else len(node.words) > 1
+    if isinstance(node, Not):
+        return _cost(node.child)
+    return max(_cost(child) for child in node.children)
+
+
+class _Page:
+    """The newest rows found so far, over all parts."""
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._found: list[_Candidates] = []
+        self._oldest: int | None = None
+
+    def wants(self, max_ts_ns: int) -> bool:
+        """Whether a part that ends at `max_ts_ns` may still hold one of the newest rows."""
+        return self._oldest is None or max_ts_ns >= self._oldest
+
+    def add(self, candidates: _Candidates) -> None:
+        if not len(candidates.rows):
+            return
+        self._found.append(candidates)
+        if sum(len(c.rows) for c in self._found) >= self._limit:
+            self._keep_newest()
+
+    def _keep_newest(self) -> None:
+        """Drop what is not among the newest, so that the page never holds much more."""
+        owner, order = self._order()
+        keep = order[: self._limit]
+        times = np.concatenate([c.times for c in self._found])
+        self._oldest = int(times[keep[-1]])
+        chosen = np.zeros(len(owner), np.bool_)
+        chosen[keep] = True
+        kept = []
+        for number, candidates in enumerate(self._found):
+            mine = chosen[owner == number]
+            if mine.any():
+                kept.append(
+                    _Candidates(
+                        candidates.part,
+                        candidates.rows[mine],
+                        candidates.times[mine],
+                        candidates.seqs[mine],
+                    )
+                )
+        self._found = kept
+
+    def _order(self) -> tuple[Int64s, Int64s]:
+        """(which part each candidate is of, positions newest first)."""
+        owner = np.repeat(np.arange(len(self._found)), [len(c.rows) for c in self._found])
+        times = np.concatenate([c.times for c in self._found])
+        seqs = np.concatenate([c.seqs for c in self._found])
+        return owner, np.lexsort((seqs, times))[::-1]
+
+    def finish(
+        self, limit: int, damage: list[Corruption]
+    ) -> tuple[list[Entry], tuple[int, Seq] | None]:
+        """(the newest `limit` entries, newest first; the last one's order key if rows follow).
+
+        A part whose rows cannot be read is added to `damage` and left out.
+        """
+        if not self._found:
+            return [], None
+        owner, order = self._order()
+        keep = order[:limit]
+        chosen = np.zeros(len(owner), np.bool_)
+        chosen[keep] = True
+        by_key: dict[tuple[int, int], Entry] = {}
+        for number, candidates in enumerate(self._found):
+            rows = candidates.rows[chosen[owner == number]]
+            try:
+                entries = candidates.part.entries(rows) if len(rows) else []
+            except Corruption as error:
+                damage.append(error)
+                continue
+            by_key.update({(entry.ts_ns, entry.seq): entry for entry in entries})
+        newest_first = [by_key[key] for key in sorted(by_key, reverse=True)]
+        if len(order) <= limit:
+            return newest_first, None
+        times = np.concatenate([c.times for c in self._found])
+        seqs = np.concatenate([c.seqs for c in self._found])
+        return newest_first, (int(times[keep[-1]]), Seq(int(seqs[keep[-1]])))
+
+
+def entry_at(snapshot: Snapshot, seq: Seq) -> Entry | None:
+    """One entry by its sequence number, None where it is not stored. Raises Corruption."""
+    at = bisect.bisect_right(snapshot.chunks, seq, key=lambda chunk: chunk.first_seq) - 1
+    if at >= 0 and seq < snapshot.chunks[at].row.next_seq:
+        chunk = snapshot.chunks[at]
+        return chunk.entries(np.array([chunk.row_of(seq)], np.int64))[0]
+    for block in snapshot.blocks:
+        if block.first_seq <= seq < block.next_seq:
+            part = TailSearch(block, check=_no_check)
+            every = part.row_seqs(np.arange(part.count))
+            return part.entries(np.flatnonzero(every == seq))[0]
+    return None
+
+
+def _no_check() -> None:
+    """One entry is one slice."""

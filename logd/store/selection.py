@@ -1,0 +1,92 @@
+"""Which rows of a part of the log match: kept as coarse as the search allows.
+
+A selection is exact. While a search only touched words of one dictionary (templates, say) it
+stays a set of that dictionary's texts, whose rows are counted without being looked at.
+"""
+
+from typing import Protocol
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+Bools = npt.NDArray[np.bool_]
+
+
+class Everything(msgspec.Struct, frozen=True):
+    """Every row."""
+
+
+class Nothing(msgspec.Struct, frozen=True):
+    """No row."""
+
+
+class ByText(msgspec.Struct, frozen=True):
+    """The rows that refer to the texts of one dictionary kind (`format/vocabulary.py`) for which
+    `texts`, bool[texts of the kind], is true."""
+
+    kind: int
+    texts: Bools
+
+
+class Rows(msgspec.Struct, frozen=True):
+    """The rows for which `mask`, bool[count], is true."""
+
+    mask: Bools
+
+
+Selection = Everything | Nothing | ByText | Rows
+
+ALL = Everything()
+NONE = Nothing()
+
+
+class Expand(Protocol):
+    def __call__(self, selection: ByText) -> Bools:
+        """bool[count]: the rows that refer to the texts."""
+
+
+def both(a: Selection, b: Selection, expand: Expand) -> Selection:
+    if isinstance(a, Nothing) or isinstance(b, Nothing):
+        return NONE
+    if isinstance(a, Everything):
+        return b
+    if isinstance(b, Everything):
+        return a
+    if isinstance(a, ByText) and isinstance(b, ByText) and a.kind == b.kind:
+        return _by_text(a.kind, a.texts & b.texts)
+    return _rows(_mask(a, expand) & _mask(b, expand))
+
+
+def either(a: Selection, b: Selection, expand: Expand) -> Selection:
+    if isinstance(a, Everything) or isinstance(b, Everything):
+        return ALL
+    if isinstance(a, Nothing):
+        return b
+    if isinstance(b, Nothing):
+        return a
+    if isinstance(a, ByText) and isinstance(b, ByText) and a.kind == b.kind:
+        return ByText(a.kind, a.texts | b.texts)
+    return Rows(_mask(a, expand) | _mask(b, expand))
+
+
+def inverse(a: Selection) -> Selection:
+    if isinstance(a, Everything):
+        return NONE
+    if isinstance(a, Nothing):
+        return ALL
+    if isinstance(a, ByText):
+        return _by_text(a.kind, ~a.texts)
+    return _rows(~a.mask)
+
+
+def _mask(a: ByText | Rows, expand: Expand) -> Bools:
+    return a.mask if isinstance(a, Rows) else expand(a)
+
+
+def _by_text(kind: int, texts: Bools) -> Selection:
+    return ByText(kind, texts) if texts.any() else NONE
+
+
+def _rows(mask: Bools) -> Selection:
+    return Rows(mask) if mask.any() else NONE

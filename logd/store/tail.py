@@ -1,0 +1,113 @@
+"""The searchable tail: entries that are durable in the WAL and not yet in a chunk.
+
+A *run* is what one WAL file holds. The newest run grows, in *blocks*; older ones wait to be
+frozen. Blocks are immutable: a snapshot is a tuple of them.
+"""
+
+from collections.abc import Sequence
+
+import msgspec
+
+from logd.entry import Seq
+from logd.format.body import Batch, concatenate_batches
+from logd.format.chunk import IdempotencyRecord
+
+_GATHER_BATCHES = 256
+_GATHER_ENTRIES = 1024
+_BLOCK_ENTRIES = 8192
+
+
+class TailBlock:
+    """Consecutive entries from `first_seq` on, in that order. What searches derive from them is
+    kept on the block, see `tail_search.py`."""
+
+    __slots__ = ("batch", "first_seq", "max_ts_ns", "min_ts_ns", "search_cache")
+
+    def __init__(self, first_seq: Seq, batch: Batch) -> None:
+        self.first_seq = first_seq
+        self.batch = batch
+        self.min_ts_ns = int(batch.ts.min())
+        self.max_ts_ns = int(batch.ts.max())
+        self.search_cache: object | None = None
+
+    @property
+    def next_seq(self) -> Seq:
+        return Seq(self.first_seq + self.batch.count)
+
+
+class Piece(msgspec.Struct, frozen=True, gc=False):
+    """A batch at its place in the log."""
+
+    first_seq: Seq
+    batch: Batch
+
+
+class TailRun:
+    """The entries of one WAL file, in order of sequence."""
+
+    def __init__(self, first_seq: Seq) -> None:
+        self.first_seq = first_seq
+        self.next_seq = first_seq
+        self.count = 0
+        self.size_bytes = 0
+        self.level_counts = [0, 0, 0, 0]
+        self.records: list[IdempotencyRecord] = []
+        self._blocks: list[TailBlock] = []
+        self._recent: list[Piece] = []
+        self._recent_entries = 0
+
+    def extend(self, first_seq: Seq, batch: Batch) -> None:
+        """Add a batch behind the last one; a gap is where damage took entries."""
+        if first_seq != self.next_seq:
+            self._gather()
+        self._recent.append(Piece(first_seq, batch))
+        self._recent_entries += batch.count
+        self.next_seq = Seq(first_seq + batch.count)
+        self.count += batch.count
+        self.size_bytes += batch.size_bytes
+        for code in range(4):
+            self.level_counts[code] += batch.levels.count(code)
+        if self._recent_entries >= _GATHER_ENTRIES or len(self._recent) >= _GATHER_BATCHES:
+            self._gather()
+
+    def blocks(self) -> tuple[TailBlock, ...]:
+        self._gather()
+        return tuple(self._blocks)
+
+    def _gather(self) -> None:
+        """Turn the recent batches into a block, and blocks of like size into larger ones."""
+        if not self._recent:
+            return
+        batch = concatenate_batches([piece.batch for piece in self._recent])
+        block = TailBlock(self._recent[0].first_seq, batch)
+        self._recent, self._recent_entries = [], 0
+        while self._blocks and _may_join(self._blocks[-1], block):
+            last = self._blocks.pop()
+            block = TailBlock(last.first_seq, concatenate_batches([last.batch, block.batch]))
+        self._blocks.append(block)
+
+    def contiguous(self) -> list[Piece]:
+        """The run as few pieces without gaps, each of at least one entry."""
+        out: list[Piece] = []
+        group: list[TailBlock] = []
+        for block in self.blocks():
+            if group and group[-1].next_seq != block.first_seq:
+                out.append(_join(group))
+                group = []
+            group.append(block)
+        if group:
+            out.append(_join(group))
+        return out
+
+
+def _may_join(last: TailBlock, block: TailBlock) -> bool:
+    joined = last.batch.count + block.batch.count
+    return (
+        last.next_seq == block.first_seq
+        and last.batch.count <= 2 * block.batch.count
+        and joined <= _BLOCK_ENTRIES
+    )
+
+
+def _join(group: Sequence[TailBlock]) -> Piece:
+    return Piece(group[0].first_seq, concatenate_batches([block.batch for block in group]))

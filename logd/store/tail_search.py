@@ -1,0 +1,235 @@
+"""Searching one block of the tail: no index yet, so the folded texts themselves are searched.
+
+Like a chunk's, the rows are in the order of (time, sequence number).
+"""
+
+import re
+from collections.abc import Callable, Sequence
+from typing import cast
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from logd.entry import LEVELS, Entry, Seq
+from logd.format.body import Batch
+from logd.format.separated import SEPARATOR, edges, fold_separated
+from logd.format.vocabulary import SOURCE, TAG_LIST
+from logd.query.ast import Field, Term, Word, WordKind
+from logd.query.match import matches, matches_words
+from logd.store.chunk_search import candidate_texts
+from logd.store.selection import NONE, Bools, ByText, Rows, Selection, either
+from logd.store.tail import TailBlock
+from logd.words import WORD_BYTE, fold
+
+Int64s = npt.NDArray[np.int64]
+
+_WORD_CLASS = rb"[0-9a-z_\x80-\xf7]"
+_BETWEEN = rb"[^0-9a-z_\x80-\xfe]+"
+_CHECK_EVERY = 4096
+
+
+class _Dictionary(msgspec.Struct, frozen=True):
+    """Distinct texts, and the code of each entry's, in order of sequence."""
+
+    items: list[bytes]
+    codes: Int64s
+
+
+class _Derived:
+    """What searches of a block share; made once, on demand. Two threads may make the same part at
+    once: both make the same."""
+
+    def __init__(self, batch: Batch) -> None:
+        self._batch = batch
+        self._order: Int64s | None = None
+        self._messages: tuple[bytes, Int64s] | None = None
+        self._metas: tuple[bytes, Int64s] | None = None
+        self._sources: _Dictionary | None = None
+        self._tag_lists: _Dictionary | None = None
+
+    def order(self) -> Int64s:
+        """int64[count]: position in the batch of each row."""
+        if self._order is None:
+            self._order = np.argsort(self._batch.ts, kind="stable")
+        return self._order
+
+    def messages(self) -> tuple[bytes, Int64s]:
+        """(folded messages, edges)."""
+        if self._messages is None:
+            self._messages = _folded(self._batch.messages, self._batch.count)
+        return self._messages
+
+    def metas(self) -> tuple[bytes, Int64s]:
+        if self._metas is None:
+            self._metas = _folded(self._batch.metas, self._batch.count)
+        return self._metas
+
+    def sources(self) -> _Dictionary:
+        if self._sources is None:
+            self._sources = _distinct(self._batch.sources)
+        return self._sources
+
+    def tag_lists(self) -> _Dictionary:
+        if self._tag_lists is None:
+            self._tag_lists = _distinct(self._batch.tags)
+        return self._tag_lists
+
+
+def _folded(blob: bytes, count: int) -> tuple[bytes, Int64s]:
+    folded = fold_separated(blob)
+    return folded, edges(folded, count)
+
+
+def _distinct(blob: bytes) -> _Dictionary:
+    codes: dict[bytes, int] = {}
+    numbers = [codes.setdefault(text, len(codes)) for text in blob.split(SEPARATOR)]
+    return _Dictionary(list(codes), np.array(numbers, np.int64))
+
+
+class TailSearch:
+    """A block of the tail under one query, in one thread."""
+
+    def __init__(self, block: TailBlock, check: Callable[[], None]) -> None:
+        self._batch = block.batch
+        self._check = check
+        if block.search_cache is None:
+            block.search_cache = _Derived(block.batch)
+        self._derived = cast(_Derived, block.search_cache)
+        self.first_seq = block.first_seq
+        self.count = block.batch.count
+        self.min_ts_ns = block.min_ts_ns
+        self.max_ts_ns = block.max_ts_ns
+
+    # ------------------------------------------------------------ columns
+
+    @property
+    def level_counts(self) -> tuple[int, int, int, int]:
+        debug, info, warn, error = (self._batch.levels.count(code) for code in range(4))
+        return debug, info, warn, error
+
+    def times(self) -> Int64s:
+        return self._batch.ts[self._derived.order()]
+
+    def row_seqs(self, rows: Int64s) -> Int64s:
+        return self._derived.order()[rows] + self.first_seq
+
+    def levels(self) -> Int64s:
+        levels = np.frombuffer(self._batch.levels, np.uint8)
+        return levels[self._derived.order()].astype(np.int64)
+
+    def text_counts(self, kind: int) -> Int64s:
+        """int64[4, texts]: entries of each level that refer to each text of the kind."""
+        dictionary = self._dictionary(kind)
+        texts = len(dictionary.items)
+        levels = np.frombuffer(self._batch.levels, np.uint8).astype(np.int64)
+        flat = np.bincount(levels * texts + dictionary.codes, minlength=4 * texts)
+        return flat.reshape(4, texts)
+
+    def expand(self, selection: ByText) -> Bools:
+        return selection.texts[self._dictionary(selection.kind).codes][self._derived.order()]
+
+    def _dictionary(self, kind: int) -> _Dictionary:
+        return {SOURCE: self._derived.sources, TAG_LIST: self._derived.tag_lists}[kind]()
+
+    def entries(self, rows: Int64s) -> list[Entry]:
+        positions = self._derived.order()[rows].tolist()
+        batch = self._batch
+        messages = batch.messages.split(SEPARATOR)
+        metas = batch.metas.split(SEPARATOR)
+        sources, tags = batch.sources.split(SEPARATOR), batch.tags.split(SEPARATOR)
+        return [
+            Entry(
+                seq=Seq(self.first_seq + at),
+                ts_ns=int(batch.ts[at]),
+                level=LEVELS[batch.levels[at]],
+                message=messages[at].decode(),
+                source=sources[at].decode(),
+                tags=tags[at],
+                meta=metas[at],
+            )
+            for at in positions
+        ]
+
+    # ------------------------------------------------------------ terms
+
+    def term(self, term: Term) -> Selection:
+        """The rows that the term matches."""
+        if term.meta_path is not None:
+            return self._meta(term)
+        found: Selection = NONE
+        if term.field in (Field.ANY, Field.MESSAGE):
+            found = self._message(term.words)
+        if term.field in (Field.ANY, Field.SOURCE):
+            found = either(found, self._texts(SOURCE, term.words, _matches_text), self.expand)
+        if term.field in (Field.ANY, Field.TAG):
+            found = either(found, self._texts(TAG_LIST, term.words, _matches_tag), self.expand)
+        return found
+
+    def _texts(
+        self, kind: int, words: Sequence[Word], wanted: Callable[[Sequence[Word], bytes], bool]
+    ) -> Selection:
+        hits = np.array([wanted(words, text) for text in self._dictionary(kind).items], np.bool_)
+        return ByText(kind, hits) if hits.any() else NONE
+
+    def _message(self, words: Sequence[Word]) -> Selection:
+        folded, at = self._derived.messages()
+        pattern, from_word_edge = _pattern(words)
+        found = np.zeros(self.count, np.bool_)
+        steps = 0
+        match = pattern.search(folded)
+        while match:
+            start = match.start()
+            if from_word_edge and start and WORD_BYTE[folded[start - 1]]:
+                following = start + 1
+            else:
+                position = int(np.searchsorted(at, start, side="right")) - 1
+                found[position] = True
+                following = int(at[position + 1])
+            steps += 1
+            if steps % _CHECK_EVERY == 0:
+                self._check()
+            match = pattern.search(folded, following)
+        return self._in_row_order(found)
+
+    def _in_row_order(self, found: Bools) -> Selection:
+        return Rows(found[self._derived.order()]) if found.any() else NONE
+
+    def _meta(self, term: Term) -> Selection:
+        folded, at = self._derived.metas()
+        raw = self._batch.metas
+        found = np.zeros(self.count, np.bool_)
+        needles = [word.text.encode() for word in term.words]
+        for position in candidate_texts(folded, at, needles).tolist():
+            meta = raw[at[position] : at[position + 1] - 1]
+            found[position] = matches(term, "", "", (), meta)
+        return self._in_row_order(found)
+
+
+def _pattern(words: Sequence[Word]) -> tuple[re.Pattern[bytes], bool]:
+    """(what the words look like in folded text, whether a match must begin at a word's edge).
+
+    No look-behind: a pattern that begins with plain bytes is searched for far quicker.
+    """
+    pieces = []
+    for position, word in enumerate(words):
+        piece = re.escape(word.text.encode())
+        if word.kind is WordKind.EXACT:
+            piece += rb"(?!" + _WORD_CLASS + rb")"
+        elif position < len(words) - 1:
+            piece += _WORD_CLASS + rb"*"
+        if position and word.kind is WordKind.SUBSTRING:
+            piece = _WORD_CLASS + rb"*" + piece
+        pieces.append(piece)
+    return re.compile(_BETWEEN.join(pieces)), words[0].kind is not WordKind.SUBSTRING
+
+
+def _matches_text(words: Sequence[Word], text: bytes) -> bool:
+    return matches_words(words, fold(text.decode()))
+
+
+_tags_decoder = msgspec.json.Decoder(list[str])
+
+
+def _matches_tag(words: Sequence[Word], text: bytes) -> bool:
+    return any(matches_words(words, fold(tag)) for tag in _tags_decoder.decode(text))

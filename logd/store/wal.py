@@ -1,0 +1,123 @@
+"""The WAL of one project on disk: one file is written at a time, synced once a group."""
+
+import errno
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+
+from logd.entry import ProjectId, Seq
+from logd.errors import Corruption, StorageFailed, StorageFull, UnsupportedFormat
+from logd.format import wal as codec
+from logd.store.files import File, FileLayer
+
+_NO_SPACE = (errno.ENOSPC, errno.EDQUOT)
+
+
+class WalWriter:
+    """The file that takes frames now."""
+
+    def __init__(self, files: FileLayer, path: Path, project: ProjectId, first_seq: Seq) -> None:
+        """A new file, durable with its name. Raises StorageFull or StorageFailed."""
+        self.path = path
+        self.first_seq = first_seq
+        try:
+            self._file: File = files.create(path)
+            self._file.append([codec.encode_header(project, first_seq)])
+            self._file.sync()
+            files.sync_directory(path.parent)
+        except OSError as error:
+            raise _storage_error(error) from error
+        self.size_bytes = codec.HEADER_BYTES
+
+    def append(self, buffers: Sequence[bytes], *, sync: bool) -> None:
+        """The buffers of whole frames are durable when this returns; without `sync`, written.
+
+        Raises StorageFull: nothing of them is in the file. Raises StorageFailed: the file is
+        undefined from its last good end on and must not be used again; a failed sync may have
+        dropped the pages, so it is never tried twice.
+        """
+        try:
+            self._file.append(buffers)
+        except OSError as error:
+            self._take_back(error)
+        if sync:
+            self.sync()
+        self.size_bytes += sum(map(len, buffers))
+
+    def sync(self) -> None:
+        """Raises StorageFailed."""
+        try:
+            self._file.sync()
+        except OSError as error:
+            raise StorageFailed(f"the WAL could not be synced: {error.strerror}") from error
+
+    def _take_back(self, error: OSError) -> None:
+        failure = _storage_error(error)
+        if isinstance(failure, StorageFull):
+            try:
+                self._file.truncate(self.size_bytes)
+            except OSError as second:
+                raise StorageFailed("the WAL could not be taken back") from second
+        raise failure from error
+
+    def close(self) -> None:
+        self._file.close()
+
+
+def _storage_error(error: OSError) -> StorageFull | StorageFailed:
+    if error.errno in _NO_SPACE:
+        return StorageFull("no space is left on the device")
+    return StorageFailed(f"the WAL could not be written: {error.strerror}")
+
+
+class WalContent(msgspec.Struct, frozen=True):
+    """What a WAL file holds. `end`: where its last valid frame ends; `damage`: each place at which
+    something is not a frame, `torn_bytes` at the end, where nothing valid follows, apart."""
+
+    path: Path
+    frames: tuple[codec.Frame, ...]
+    end: int
+    damage: tuple[Corruption, ...]
+    torn_bytes: int
+
+
+def read_wal(file: File, project: ProjectId) -> WalContent:
+    """Raises UnsupportedFormat if a newer program wrote the file; damage is part of the answer."""
+    data = file.read(0, file.size())
+    try:
+        owner, _, version = codec.decode_header(data)
+    except ValueError as error:
+        return _headless(file.path, data, error)
+    if version > codec.VERSION:
+        raise UnsupportedFormat(f"{file.path} has WAL format {version}, newer than this program")
+    if owner != project:
+        damage = Corruption(file.path, 16, "the file belongs to another project")
+        return WalContent(file.path, (), 0, (damage,), 0)
+    return _collect(file.path, data, codec.HEADER_BYTES)
+
+
+def _headless(path: Path, data: bytes, error: ValueError) -> WalContent:
+    """A file that never got its header holds nothing; one with a damaged header still frames."""
+    if len(data) < codec.HEADER_BYTES:
+        return WalContent(path, (), 0, (), len(data))
+    content = _collect(path, data, codec.HEADER_BYTES)
+    damage = Corruption(path, 0, str(error))
+    return msgspec.structs.replace(content, damage=(damage, *content.damage))
+
+
+def _collect(path: Path, data: bytes, start: int) -> WalContent:
+    frames: list[codec.Frame] = []
+    damage: list[Corruption] = []
+    end, torn = start, 0
+    for offset, found in codec.decode_frames(data, start):
+        if isinstance(found, codec.Frame):
+            frames.append(found)
+            end = offset + codec.FRAME_BYTES + len(found.body)
+            if found.idempotency is not None:
+                end += 2 * codec.DIGEST_BYTES
+        elif found.torn:
+            torn = found.length
+        else:
+            damage.append(Corruption(path, offset, f"{found.length} bytes are no frame"))
+    return WalContent(path, tuple(frames), end, tuple(damage), torn)

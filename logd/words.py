@@ -1,0 +1,68 @@
+"""The tokenizer, shared by the index and the query language.
+
+A word is a maximal run of ASCII letters, ASCII digits, `_` and non-ASCII characters. Case is
+folded one code point at a time, and only where the folded character has the same length in
+UTF-8. So a text and its folded form have the same words at the same byte offsets, an ASCII
+word folds to ASCII and a non-ASCII word to non-ASCII.
+"""
+
+import re
+import sys
+from typing import Final
+
+_WORD: Final = re.compile(r"[0-9A-Za-z_\u0080-\U0010ffff]+")
+
+
+def _fold_table() -> dict[int, int]:
+    table = {code: code + 32 for code in range(ord("A"), ord("Z") + 1)}
+    for code in range(0x80, sys.maxunicode + 1):
+        if 0xD800 <= code <= 0xDFFF:
+            continue
+        lower = chr(code).lower()
+        if (
+            len(lower) == 1
+            and ord(lower) != code
+            and _utf8_length(ord(lower)) == _utf8_length(code)
+        ):
+            table[code] = ord(lower)
+    return table
+
+
+def _utf8_length(code: int) -> int:
+    return 1 if code < 0x80 else 2 if code < 0x800 else 3 if code < 0x10000 else 4
+
+
+_fold: dict[int, int] | None = None
+
+
+def fold(text: str) -> str:
+    """The form in which texts and words are compared."""
+    if text.isascii():
+        return text.lower()
+    global _fold
+    if _fold is None:  # 1.1 million code points: paid by the first non-ASCII text only
+        _fold = _fold_table()
+    return text.translate(_fold)
+
+
+def fold_utf8(data: bytes) -> bytes:
+    """`fold` on UTF-8 bytes: same length, same word edges."""
+    if data.isascii():
+        return data.lower()
+    return fold(data.decode()).encode()
+
+
+def split_words(text: str) -> list[str]:
+    """The words of a text, in order, as they stand (not folded)."""
+    return _WORD.findall(text)
+
+
+WORD_BYTE: Final = bytes(
+    1 if chr(c).isalnum() and c < 0x80 or c == ord("_") or 0x80 <= c < 0xF8 else 0
+    for c in range(256)
+)
+"""For `bytes.translate`: 1 where the byte belongs to a word. 0xF8-0xFF never occur in UTF-8 and
+serve the formats as separators."""
+
+DIGIT_BYTE: Final = bytes(1 if 48 <= c < 58 else 0 for c in range(256))
+"""For `bytes.translate`: 1 where the byte is an ASCII digit."""
