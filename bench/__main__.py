@@ -2,11 +2,13 @@
 
 import argparse
 import os
+import signal
 import sys
 import tempfile
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
+from types import FrameType
 
 from bench import results, suite
 from bench.chart import draw
@@ -34,6 +36,7 @@ Exit code: 0, or 1 when an answer was wrong, a request failed, or a durable stor
 
 def main(arguments: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
+    signal.signal(signal.SIGTERM, _end)
     if options.from_json is not None:
         found = results.load(options.from_json)
     else:
@@ -50,6 +53,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for problem in problems:
         print(f"PROBLEM: {problem}", file=sys.stderr)
     return 1 if problems else 0
+
+
+def _end(number: int, frame: FrameType | None) -> None:
+    """A terminated benchmark still stops its servers and removes its files."""
+    raise SystemExit(128 + number)
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -1,8 +1,8 @@
 """The composition root: the parts of the daemon are made and joined here, and nowhere else.
 
-    open    data directory, control data, logs, then the listeners: nothing is served before
-    serve   until asked to stop
-    close   the listeners first, then requests in flight, then the storage
+open    data directory, control data, logs, then the listeners: nothing is served before
+serve   until asked to stop
+close   the listeners first, then requests in flight, then the storage
 """
 
 import logging
@@ -12,7 +12,7 @@ import signal
 import ssl
 import time
 from collections.abc import AsyncIterator, Iterator, Mapping
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import AbstractAsyncContextManager, contextmanager
 from typing import Final
 
 import msgspec
@@ -28,14 +28,15 @@ from logd.config import Config
 from logd.control.store import Control
 from logd.daemon.admin import open_admin_socket, serve_admin
 from logd.daemon.identity import Identity
-from logd.daemon.logs import Logs
+from logd.daemon.logs import Logs, open_logs
 from logd.door import systemd
 from logd.door.limits import limits_of
 from logd.door.listener import Door, load_tls, open_listeners
 from logd.errors import LogdError
 from logd.store.files import OsFiles
 from logd.store.layout import DataLayout
-from logd.store.store import lock_directory
+from logd.store.limits import StoreLimits
+from logd.store.store import Store, lock_directory
 
 log = logging.getLogger("logd")
 
@@ -133,9 +134,20 @@ def _control(layout: DataLayout) -> Control:
     return Control.open(layout.control, clock=time.time_ns, random_bytes=os.urandom)
 
 
-@asynccontextmanager
-async def _logs(config: Config, layout: DataLayout) -> AsyncIterator[Logs]:
-    yield Logs()
+def _logs(config: Config, layout: DataLayout) -> AbstractAsyncContextManager[Logs]:
+    limits = StoreLimits(
+        chunk_entries=config.chunk_entries,
+        chunk_bytes=config.chunk_bytes,
+        segment_bytes=config.segment_bytes,
+        segment_seconds=config.segment_seconds,
+        tail_bytes=config.tail_bytes,
+        cache_bytes=config.cache_bytes,
+        min_free_disk_bytes=config.min_free_disk_bytes,
+    )
+    store = Store(OsFiles(), layout, limits, time.time_ns)
+    relaxed = config.durability == "interval"
+    interval_s = config.sync_interval_ms / 1000 if relaxed else None
+    return open_logs(store, time.time_ns, config.query_threads, interval_s)
 
 
 async def _chores(identity: Identity) -> None:

@@ -40,6 +40,12 @@ common:
   ring:
     kvstore:
       store: inmemory
+ingester:
+  lifecycler:
+    min_ready_duration: 0s
+    final_sleep: 0s
+querier:
+  query_ingesters_within: 0
 schema_config:
   configs:
     - from: 2020-01-01

@@ -4,7 +4,6 @@ The door puts what it knows of a request into the scope's extensions: its body, 
 sees, and its head.
 """
 
-import functools
 from typing import Any, Final, Protocol, cast
 
 from quart import Response as QuartResponse

@@ -38,7 +38,9 @@ class Api:
         self._services = services
         self._router = Router(ROUTES)
         self._parameters = {
-            route.name: frozenset(field.encode_name for field in msgspec.structs.fields(route.query))
+            route.name: frozenset(
+                field.encode_name for field in msgspec.structs.fields(route.query)
+            )
             for route in ROUTES
             if route.query is not None
         }
@@ -60,7 +62,11 @@ class Api:
         query = self._query(route, head)
         if route.payload is Payload.ENTRIES:
             ingest.check_head(head)
-        call = Call(head, params, query, principal, await self._read(route, head, body))
+        plain = await self._read(route, head, body)
+        # The body may have taken its time, and the project gone meanwhile: work for a project that
+        # is deleted must not begin.
+        self._check_access(route, principal, params)
+        call = Call(head, params, query, principal, plain)
         return await route.operation(self._services, call)
 
     def _authenticate(self, route: Route, head: Head) -> Principal | None:

@@ -20,9 +20,7 @@ _organisation: Final = schema.Organisation(_ORG, "Acme", "acme")
 _created: Final = schema.CreatedProject(_PROJECT, _ORG, "Web shop", "#3B82F6", _THEN)
 _project: Final = schema.Project(_PROJECT, _ORG, "Web shop", "#3B82F6", _THEN, _LATER)
 _member: Final = schema.Member(_USER, "ada@example.com", "Ada", Role.ADMIN)
-_key: Final = schema.Key(
-    _OTHER, "shipper", (Scope.INGEST,), "ldk_7Qm2xVb9", _THEN, None, _LATER
-)
+_key: Final = schema.Key(_OTHER, "shipper", (Scope.INGEST,), "ldk_7Qm2xVb9", _THEN, None, _LATER)
 _user: Final = schema.User(_USER, "ada@example.com", "Ada", True, False, _THEN)
 _token: Final = schema.Token(_OTHER, "laptop", "ldu_1xK8pZt4", _THEN, None, None)
 _entry: Final = schema.LogEntry(

@@ -157,9 +157,7 @@ def _responses(route: Route, schemas: _Schemas) -> Json:
         responses[str(_LISTED)] = {
             "description": "The good entries are stored, the bad ones are listed",
             "content": {
-                "application/json": _media(
-                    schemas.of(schema.PartialReceipt), schema.PartialReceipt
-                )
+                "application/json": _media(schemas.of(schema.PartialReceipt), schema.PartialReceipt)
             },
         }
     for status, codes in sorted(_problems(route).items()):

@@ -57,23 +57,28 @@ class Route(msgspec.Struct, frozen=True, kw_only=True):
         return f"{self.method} {self.template}"
 
 
+def _route(method: str, defaults: dict[str, Any], more: dict[str, Any]) -> Route:
+    return Route(method=method, **(defaults | more))
+
+
 def _read(template: str, operation: Operation, summary: str, **more: Any) -> Route:
-    return Route(method="GET", template=template, operation=operation, summary=summary, **more)
+    named = {"template": template, "operation": operation, "summary": summary}
+    return _route("GET", named, more)
 
 
 def _create(template: str, operation: Operation, summary: str, **more: Any) -> Route:
-    more = {"payload": Payload.JSON, "status": 201} | more
-    return Route(method="POST", template=template, operation=operation, summary=summary, **more)
+    named = {"template": template, "operation": operation, "summary": summary}
+    return _route("POST", {"payload": Payload.JSON, "status": 201, **named}, more)
 
 
 def _change(method: str, template: str, operation: Operation, summary: str, **more: Any) -> Route:
-    more = {"payload": Payload.JSON} | more
-    return Route(method=method, template=template, operation=operation, summary=summary, **more)
+    named = {"template": template, "operation": operation, "summary": summary}
+    return _route(method, {"payload": Payload.JSON, **named}, more)
 
 
 def _delete(template: str, operation: Operation, summary: str, **more: Any) -> Route:
-    more = {"status": 204} | more
-    return Route(method="DELETE", template=template, operation=operation, summary=summary, **more)
+    named = {"template": template, "operation": operation, "summary": summary}
+    return _route("DELETE", {"status": 204, **named}, more)
 
 
 _ORG: Final = "/v1/orgs/{orgId}"

@@ -174,7 +174,7 @@ class KeyChange(Sent, frozen=True):
 
     name: str | UnsetType = UNSET
     scopes: tuple[model.Scope, ...] | UnsetType = UNSET
-    expires_at: Instant | None | UnsetType = UNSET
+    expires_at: Instant | UnsetType | None = UNSET
 
 
 class Rotation(Sent, frozen=True):

@@ -1,0 +1,1 @@
+"""The command `logd`: one file per command group, `main.py` joins them."""

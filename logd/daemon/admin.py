@@ -1,8 +1,8 @@
 """The admin socket: `logd user add` and its like, while the daemon has the data directory.
 
-    <data>/logd.sock   mode 0600: whoever may open it may read the data directory anyway
-    request            one line of JSON, `{"op": "user_add", "email": ...}`
-    reply              one line of JSON, `{"user_id": ..., "token": ...}` or `{"error": ...}`
+<data>/logd.sock   mode 0600: whoever may open it may read the data directory anyway
+request            one line of JSON, `{"op": "user_add", "email": ...}`
+reply              one line of JSON, `{"user_id": ..., "token": ...}` or `{"error": ...}`
 """
 
 import logging

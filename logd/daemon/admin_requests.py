@@ -92,9 +92,7 @@ def _quickstart(control: Control, request: Quickstart) -> AdminReply:
     project = _own_project(control, user, org.id, request.project_name)
     _, key = control.create_key(user.id, project.id, "quickstart")
     _, token = control.issue_token(user.id, "quickstart")
-    return AdminReply(
-        user_id=user.id, token=token, org_id=org.id, project_id=project.id, key=key
-    )
+    return AdminReply(user_id=user.id, token=token, org_id=org.id, project_id=project.id, key=key)
 
 
 def _own_org(control: Control, user: User, request: Quickstart) -> Org:

@@ -9,6 +9,7 @@ What is overridden here is internal to Hypercorn, as it is in 0.17 and 0.18: the
 bounded accordingly, and the tests of the door go through every one of these places.
 """
 
+import contextlib
 import dataclasses
 import logging
 from collections.abc import Awaitable, Callable
@@ -74,6 +75,7 @@ class HttpConnection(TCPServer):
         self._guarded = stream
         self._head_seconds = head_seconds
         self._random_bytes = random_bytes
+        self._reading = trio.CancelScope()
         self._idle = trio.CancelScope()
         self._idle_seconds = head_seconds
         self._head_begun = False
@@ -84,7 +86,9 @@ class HttpConnection(TCPServer):
                 self._http = self._make_protocol()
                 self.protocol = cast(ProtocolWrapper, self._http)
                 await self.idle_task.restart(self._task_group, self._idle_timeout)
-                await self._read_data()
+                with self._reading:
+                    await self._read_data()
+                await self._http.handle(Closed())
                 await self.idle_task.stop()
         finally:
             await self._close()
@@ -111,10 +115,9 @@ class HttpConnection(TCPServer):
             except (trio.ClosedResourceError, trio.BrokenResourceError):
                 break
             self._note_arrival()
-            await self.protocol.handle(RawData(data))
+            await self._http.handle(RawData(data))
             if not data:
                 break
-        await self.protocol.handle(Closed())
 
     def _note_arrival(self) -> None:
         """From its first byte on, a request's head has a deadline of its own."""
@@ -132,13 +135,16 @@ class HttpConnection(TCPServer):
         with trio.CancelScope(shield=True):
             if self._head_begun and self._idle.cancelled_caught:
                 await self._http.refuse(_refusal(408))
-            else:
-                await self._initiate_server_close()
+            self._reading.cancel()
 
     async def protocol_send(self, event: Event) -> None:
+        """Once nothing can be sent any more, nothing is read either. Hypercorn's reader may be
+        waiting for the end of a response then, to go on to the next request."""
         if isinstance(event, Closed):
             self._guarded.linger = True
         await super().protocol_send(event)
+        if self._guarded.closed:
+            self._reading.cancel()
 
 
 class _Http1(H11Protocol):
@@ -192,14 +198,16 @@ class _Http1(H11Protocol):
         await self._answer(_refusal(status_code))
 
     async def _answer(self, refusal: BadHead) -> None:
+        request_id = new_request_id(self._random_bytes)
         response = problem_response(
             status=refusal.status,
             code=refusal.code,
             detail=refusal.detail,
-            request_id=new_request_id(self._random_bytes),
+            request_id=request_id,
+            headers=(("x-request-id", request_id), ("connection", "close")),
         )
         headers = [(name.encode(), value.encode()) for name, value in response.headers]
-        headers += [(b"content-length", b"%d" % len(response.body)), (b"connection", b"close")]
+        headers.append((b"content-length", b"%d" % len(response.body)))
         headers += self.config.response_headers("h11")
         await self._send_h11_event(h11.Response(status_code=response.status, headers=headers))
         await self._send_h11_event(h11.Data(data=response.body))
@@ -276,10 +284,8 @@ class _Apps(TaskGroup):
                 await send(None)
 
         async def put(message: ASGIReceiveEvent) -> None:
-            try:
+            with contextlib.suppress(trio.BrokenResourceError):  # the app may have ended
                 await inward.send(message)
-            except trio.BrokenResourceError:
-                pass  # the app has ended
 
         self._nursery.start_soon(run)
         return put

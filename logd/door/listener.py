@@ -51,9 +51,7 @@ async def open_listeners(
         return [trio.SocketListener(trio.socket.from_stdlib_socket(one)) for one in inherited]
     listeners: list[trio.SocketListener] = []
     for address in addresses:
-        listeners += await trio.open_tcp_listeners(
-            address.port, host=address.host, backlog=BACKLOG
-        )
+        listeners += await trio.open_tcp_listeners(address.port, host=address.host, backlog=BACKLOG)
     return listeners
 
 
@@ -132,9 +130,7 @@ class Door:
     def _wrap(self, transport: trio.SocketStream) -> GuardedStream:
         wrapped: Transport = transport
         if self._tls is not None:
-            wrapped = trio.SSLStream(
-                transport, self._tls, server_side=True, https_compatible=True
-            )
+            wrapped = trio.SSLStream(transport, self._tls, server_side=True, https_compatible=True)
         return GuardedStream(wrapped, self._limits.stall_seconds)
 
     async def _guard(self, stream: GuardedStream) -> None:

@@ -6,7 +6,13 @@ The app's `receive` brings one message only: that the client went away before it
 from typing import Any, cast
 
 import trio
-from hypercorn.typing import ASGIFramework, ASGIReceiveCallable, ASGISendCallable, Scope
+from hypercorn.typing import (
+    ASGIFramework,
+    ASGIReceiveCallable,
+    ASGISendCallable,
+    HTTPScope,
+    Scope,
+)
 
 from logd.api.app import EXTENSION
 from logd.api.exchange import Head, make_head
@@ -50,7 +56,7 @@ class Shell:
         await exchange.run(self._app, scope)
 
 
-def _declared_bytes(scope: Scope) -> int | None:
+def _declared_bytes(scope: HTTPScope) -> int | None:
     for name, value in scope["headers"]:
         if name == b"content-length":
             return int(value)

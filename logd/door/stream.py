@@ -12,14 +12,13 @@ Transport = trio.SocketStream | trio.SSLStream[trio.SocketStream]
 
 
 class GuardedStream:
-    """`at_eof`: the client has sent all it will. `linger`: it may still be sending a request
+    """`closed`: the server is done with it. `at_eof`: the client has sent all it will. `linger`: it may still be sending a request
     that was answered already."""
 
     def __init__(self, transport: Transport, stall_seconds: float) -> None:
         self._transport = transport
         self._stall_seconds = stall_seconds
-        self._closed = False
-        self._receiving: trio.CancelScope | None = None
+        self.closed = False
         self.at_eof = False
         self.linger = False
 
@@ -44,40 +43,40 @@ class GuardedStream:
             return False
         return True
 
-    async def receive_some(self, max_bytes: int | None = None) -> bytes:
-        """Raises ClosedResourceError, also when `aclose` is called meanwhile."""
-        if self._closed:
+    async def receive_some(self, max_bytes: int) -> bytes:
+        if self.closed:
             raise trio.ClosedResourceError
-        with trio.CancelScope() as self._receiving:
-            data = bytes(await self._transport.receive_some(max_bytes))
-            self.at_eof = not data
-            return data
-        raise trio.ClosedResourceError
+        data = bytes(await self._transport.receive_some(max_bytes))
+        self.at_eof = not data
+        return data
 
     async def send_all(self, data: bytes) -> None:
-        """Raises BrokenResourceError where the client does not take a piece in time."""
+        """Raises BrokenResourceError where the client is gone, or does not take a piece in time;
+        the stream is closed then."""
         view = memoryview(data)
         for start in range(0, len(view), SEND_PIECE_BYTES):
-            if self._closed:
+            if self.closed:
                 raise trio.ClosedResourceError
-            with trio.move_on_after(self._stall_seconds) as progress:
-                await self._transport.send_all(view[start : start + SEND_PIECE_BYTES])
-            if progress.cancelled_caught:
-                self.abort()
-                raise trio.BrokenResourceError("the client stopped reading")
+            await self._send_piece(view[start : start + SEND_PIECE_BYTES])
+
+    async def _send_piece(self, piece: memoryview) -> None:
+        try:
+            with trio.fail_after(self._stall_seconds):
+                await self._transport.send_all(piece)
+        except (trio.BrokenResourceError, trio.TooSlowError) as error:
+            self.abort()
+            raise trio.BrokenResourceError("the client does not read") from error
 
     async def send_eof(self) -> None:
         """Nothing yet: the guard sends it."""
 
     async def aclose(self) -> None:
-        self._closed = True
-        if self._receiving is not None:
-            self._receiving.cancel()
+        self.closed = True
         await trio.lowlevel.checkpoint()
 
     def abort(self) -> None:
         """Close at once. Whoever waits for the transport gets ClosedResourceError."""
-        self._closed = True
+        self.closed = True
         self.linger = False
         self.socket.close()
 

@@ -1,6 +1,6 @@
 """Chunks: up to 65,536 entries of consecutive sequence numbers as checksummed columns.
 
-Rows are sorted by (time, sequence number). Head, little-endian:
+Row i is the entry of sequence number first + i. Head, little-endian:
 
     offset size
     0      4    marker FE 43 4B FF
@@ -22,9 +22,8 @@ Rows are sorted by (time, sequence number). Head, little-endian:
 
 then the parts, zstd frames, in the order of the table. Kinds:
 
-    1  times           planes of the differences of row times, the first to the earliest;
-                       encoding e: in units of 10^e ns
-    2  sequence        planes of (sequence number - first), absent where rows are in that order
+    1  times           planes of the differences of the rows' times since the earliest, in units of
+                       10^e ns; encoding e, or e + 16 where times also fall: zigzag
     3  levels          a byte a row
     4  sources         the distinct sources, separated text
     5  source codes    planes, position in part 4
@@ -75,6 +74,7 @@ MAX_ENTRIES: Final = 65_536
 BLOCK_ENTRIES: Final = 4096
 
 BY_TEMPLATE: Final = 1
+ZIGZAG: Final = 16
 _WORTH_SORTING: Final = 0.75  # a column sorted by template must save this much to cost a sort
 
 Int64s = npt.NDArray[np.int64]
@@ -82,7 +82,6 @@ Int64s = npt.NDArray[np.int64]
 
 class Part(enum.IntEnum):
     TIMES = 1
-    SEQUENCE = 2
     LEVELS = 3
     SOURCES = 4
     SOURCE_CODES = 5
@@ -155,15 +154,12 @@ def build_chunk(
     block_entries: int = BLOCK_ENTRIES,
 ) -> BuiltChunk:
     """The chunk of 1 to 65,536 entries, numbered from `first_seq` in the batch's order."""
-    sequence, batch = _sorted_by_time(batch)
     blocks, templates, metas = _split_blocks(batch, block_entries)
     codes = np.concatenate([block.codes for block in blocks])
     sources, source_codes = _dictionary(batch.sources)
     tag_lists, tag_codes = _dictionary(batch.tags)
     levels = np.frombuffer(batch.levels, np.uint8)
     parts = [_times(batch.ts)]
-    if sequence is not None:
-        parts.append(_EncodedPart(Part.SEQUENCE, 0, 0, to_planes(sequence.astype(np.uint32))))
     by_template = np.argsort(codes.astype(np.uint16), kind="stable")
     parts += [
         _code_column(Part.LEVELS, levels.astype(np.int64), by_template),
@@ -224,28 +220,6 @@ class _EncodedPart(msgspec.Struct, frozen=True):
     frame: bytes | None = None
 
 
-def _sorted_by_time(batch: Batch) -> tuple[Int64s | None, Batch]:
-    """(sequence offset of each row, the batch in row order); None where that is its order."""
-    if not np.any(batch.ts[1:] < batch.ts[:-1]):
-        return None, batch
-    order = np.argsort(batch.ts, kind="stable")
-    rows = order.tolist()
-    return order, Batch(
-        count=batch.count,
-        ts=batch.ts[order],
-        levels=np.frombuffer(batch.levels, np.uint8)[order].tobytes(),
-        messages=_reorder(batch.messages, rows),
-        sources=_reorder(batch.sources, rows),
-        tags=_reorder(batch.tags, rows),
-        metas=_reorder(batch.metas, rows),
-    )
-
-
-def _reorder(blob: bytes, rows: list[int]) -> bytes:
-    texts = blob.split(SEPARATOR)
-    return SEPARATOR.join([texts[row] for row in rows])
-
-
 def _split_blocks(
     batch: Batch, block_entries: int
 ) -> tuple[list[VariableBlock], list[bytes], list[bytes]]:
@@ -273,12 +247,16 @@ def _dictionary(blob: bytes) -> tuple[list[bytes], Int64s]:
 
 
 def _times(ts: Int64s) -> _EncodedPart:
-    steps = np.diff(ts, prepend=ts[:1]).view(np.uint64)
-    for exponent in (9, 6, 3):
-        if not np.any(steps % np.uint64(10**exponent)):
-            steps = steps // np.uint64(10**exponent)
-            return _EncodedPart(Part.TIMES, exponent, 0, to_planes(steps))
-    return _EncodedPart(Part.TIMES, 0, 0, to_planes(steps))
+    """Sums and differences wrap modulo 2^64: any two times may follow each other."""
+    offsets = (ts - ts.min()).view(np.uint64)
+    exponent = next(e for e in (9, 6, 3, 0) if not np.any(offsets % np.uint64(10**e)))
+    units = offsets // np.uint64(10**exponent)
+    if not np.any(ts[1:] < ts[:-1]):
+        steps = np.diff(units, prepend=np.uint64(0))
+        return _EncodedPart(Part.TIMES, exponent, 0, to_planes(steps))
+    signed = np.diff(units.view(np.int64), prepend=0)
+    zigzag = ((signed << 1) ^ (signed >> 63)).view(np.uint64)
+    return _EncodedPart(Part.TIMES, exponent + ZIGZAG, 0, to_planes(zigzag))
 
 
 def _code_column(kind: Part, codes: Int64s, by_template: Int64s) -> _EncodedPart:
@@ -339,8 +317,8 @@ def _assemble(
         first_seq,
         batch.count,
         block_entries,
-        int(batch.ts[0]),
-        int(batch.ts[-1]),
+        int(batch.ts.min()),
+        int(batch.ts.max()),
         *counts,
         batch.size_bytes,
         0,
@@ -403,11 +381,13 @@ def decode_part(ref: PartRef, stored: bytes) -> bytes:
 
 
 def decode_times(ref: PartRef, raw: bytes, head: ChunkHead) -> Int64s:
-    """int64[count], ns since the epoch, ascending."""
+    """int64[count], ns since the epoch, in row order."""
     steps = from_planes(raw, head.count, np.uint64)
-    unit = np.uint64(10**ref.encoding)
-    base = np.uint64(head.min_ts_ns & 0xFFFFFFFFFFFFFFFF)  # wraps as the differences do
-    return (np.cumsum(steps * unit) + base).view(np.int64)
+    if ref.encoding >= ZIGZAG:
+        steps = (steps >> np.uint64(1)) ^ (np.uint64(0) - (steps & np.uint64(1)))
+    unit = np.uint64(10 ** (ref.encoding % ZIGZAG))
+    base = np.uint64(head.min_ts_ns & 0xFFFFFFFFFFFFFFFF)
+    return (np.cumsum(steps) * unit + base).view(np.int64)
 
 
 def decode_codes(ref: PartRef, raw: bytes, count: int, by_template: Callable[[], Int64s]) -> Int64s:

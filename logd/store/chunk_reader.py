@@ -103,7 +103,7 @@ class ChunkReader:
         return Corruption(self._file.path, self.row.offset, reason)
 
     def times(self) -> Int64s:
-        """int64[count], ns, ascending."""
+        """int64[count], ns."""
 
         def load() -> tuple[Int64s, int]:
             ref, raw = self.raw_part(Part.TIMES)
@@ -115,22 +115,17 @@ class ChunkReader:
 
         return self._cache.get((*self._key, Part.TIMES), load)
 
-    def sequence(self) -> Int64s | None:
-        """int64[count]: sequence number of each row less the first; None: 0, 1, 2, ..."""
-        if not self.has_part(Part.SEQUENCE):
-            return None
-        return self._codes(Part.SEQUENCE)
+    def time_order(self) -> Int64s | None:
+        """int64[count]: the rows by (time, sequence number); None where that is their order."""
 
-    def row_seqs(self, rows: Int64s) -> Int64s:
-        """int64[n]: sequence numbers of rows."""
-        sequence = self.sequence()
-        return self.first_seq + (rows if sequence is None else sequence[rows])
+        def load() -> tuple[Int64s | None, int]:
+            times = self.times()
+            if not np.any(times[1:] < times[:-1]):
+                return None, 0
+            order = np.argsort(times, kind="stable")
+            return order, order.nbytes
 
-    def row_of(self, seq: Seq) -> int:
-        """Row of a sequence number that the chunk spans."""
-        sequence = self.sequence()
-        offset = seq - self.first_seq
-        return offset if sequence is None else int(np.flatnonzero(sequence == offset)[0])
+        return self._cache.get((*self._key, "order"), load)
 
     def levels(self) -> Int64s:
         return self._codes(Part.LEVELS)
@@ -260,7 +255,7 @@ class ChunkReader:
         """The entries of rows (ascending)."""
         sources, tag_lists = self.sources().items, self.tag_lists().items
         columns = zip(
-            self.row_seqs(rows).tolist(),
+            (rows + self.first_seq).tolist(),
             self.times()[rows].tolist(),
             self.levels()[rows].tolist(),
             self.messages(rows),

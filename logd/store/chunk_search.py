@@ -62,8 +62,8 @@ class ChunkSearch:
     def times(self) -> Int64s:
         return self._reader.times()
 
-    def row_seqs(self, rows: Int64s) -> Int64s:
-        return self._reader.row_seqs(rows)
+    def time_order(self) -> Int64s | None:
+        return self._reader.time_order()
 
     def levels(self) -> Int64s:
         return self._reader.levels()

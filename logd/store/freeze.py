@@ -61,7 +61,6 @@ def _to_batch(reader: ChunkReader) -> Batch:
     """A chunk's entries in the order of their sequence numbers."""
     rows = np.arange(reader.count)
     entries = reader.entries(rows)
-    entries.sort(key=lambda entry: entry.seq)
     return Batch(
         count=len(entries),
         ts=np.array([entry.ts_ns for entry in entries], np.int64),

@@ -4,7 +4,7 @@ import bisect
 import contextlib
 import functools
 from collections.abc import Callable, Iterator
-from typing import Protocol
+from typing import Final, Protocol
 
 import msgspec
 import numpy as np
@@ -31,6 +31,8 @@ from logd.store.selection import (
 )
 from logd.store.tail import TailBlock
 from logd.store.tail_search import TailSearch
+
+_SLICE: Final = 4096
 
 Int64s = npt.NDArray[np.int64]
 Check = Callable[[], None]
@@ -70,7 +72,7 @@ class Found(msgspec.Struct, frozen=True):
 
 
 class SearchPart(Protocol):
-    """A stretch of the log whose rows are in the order of (time, sequence number)."""
+    """A stretch of the log; row i is the entry of sequence number first_seq + i."""
 
     first_seq: Seq
     count: int
@@ -80,7 +82,7 @@ class SearchPart(Protocol):
     @property
     def level_counts(self) -> LevelCounts: ...
     def times(self) -> Int64s: ...
-    def row_seqs(self, rows: Int64s) -> Int64s: ...
+    def time_order(self) -> Int64s | None: ...
     def levels(self) -> Int64s: ...
     def entries(self, rows: Int64s) -> list[Entry]: ...
     def term(self, term: Term) -> Selection: ...
@@ -189,14 +191,17 @@ def _open_block(block: TailBlock, check: Check) -> Iterator[SearchPart]:
 
 
 class _PartSearch:
-    """A filter on one part: how many rows match, and which are the newest."""
+    """A filter on one part: how many rows match, and which are the newest.
+
+    *Places* are positions in the order of (time, sequence number): a time window is a range of
+    them.
+    """
 
     def __init__(self, part: SearchPart, filter_: Filter, pinned: Seq) -> None:
         self._part = part
         self._level = filter_.level
         self._low, self._high = _time_window(part, filter_)
-        self._unpinned = part.first_seq + part.count > pinned
-        self._pinned = pinned
+        self._pinned_rows = min(part.count, pinned - part.first_seq)
         self._mask: Bools | None = None
         empty = self._low >= self._high
         if empty or (self._level is not None and not part.level_counts[self._level]):
@@ -204,13 +209,23 @@ class _PartSearch:
         else:
             self._selection = ALL if filter_.search is None else _evaluate(filter_.search, part)
 
+    @property
+    def _is_pinned_whole(self) -> bool:
+        return self._pinned_rows == self._part.count
+
+    @property
+    def _needs_mask(self) -> bool:
+        """Not every row of the time window matches."""
+        everything = isinstance(self._selection, Everything)
+        return not (everything and self._level is None and self._is_pinned_whole)
+
     def count(self) -> int:
         """Matching rows; from counts alone wherever they suffice."""
         part, selection = self._part, self._selection
-        whole = self._low == 0 and self._high == part.count and not self._unpinned
+        whole = self._low == 0 and self._high == part.count and self._is_pinned_whole
         if isinstance(selection, Nothing):
             return 0
-        if isinstance(selection, Everything) and self._level is None and not self._unpinned:
+        if not self._needs_mask:
             return self._high - self._low
         if whole and isinstance(selection, Everything) and self._level is not None:
             return part.level_counts[self._level]
@@ -218,20 +233,41 @@ class _PartSearch:
             counts = part.text_counts(selection.kind)
             of_level = counts.sum(axis=0) if self._level is None else counts[self._level]
             return int(of_level[selection.texts].sum())
-        return int(np.count_nonzero(self._matching()[self._low : self._high]))
+        if self._high - self._low == part.count:
+            return int(np.count_nonzero(self._matching()))
+        return int(np.count_nonzero(self._matching()[self._rows_at(self._low, self._high)]))
 
     def newest(self, limit: int, after: Position | None) -> _Candidates:
-        """The newest `limit` matching rows behind `after`."""
-        high = self._high if after is None else min(self._high, self._rows_before(after))
-        selection = self._selection
-        if isinstance(selection, Nothing) or high <= self._low:
+        """The newest `limit` matching rows behind `after`, by time."""
+        high = self._high if after is None else min(self._high, self._places_before(after))
+        if isinstance(self._selection, Nothing):
             rows = np.zeros(0, np.int64)
-        elif isinstance(selection, Everything) and self._level is None and not self._unpinned:
-            rows = np.arange(max(self._low, high - limit), high)
+        elif not self._needs_mask:
+            rows = self._rows_at(max(self._low, high - limit), high)
         else:
-            rows = np.flatnonzero(self._matching()[self._low : high])[-limit:] + self._low
-        times = self._part.times()[rows]
-        return _Candidates(self._part, rows, times, self._part.row_seqs(rows))
+            rows = self._newest_matching(limit, high)
+        return _Candidates(
+            self._part, rows, self._part.times()[rows], rows + int(self._part.first_seq)
+        )
+
+    def _newest_matching(self, limit: int, high: int) -> Int64s:
+        """Backwards in slices: where much matches, little is looked at."""
+        mask = self._matching()
+        found: list[Int64s] = []
+        missing = limit
+        while high > self._low and missing > 0:
+            low = max(self._low, high - max(_SLICE, 4 * missing))
+            rows = self._rows_at(low, high)
+            hits = rows[mask[rows]][-missing:]
+            found.append(hits)
+            missing -= len(hits)
+            high = low
+        return np.concatenate(found[::-1]) if found else np.zeros(0, np.int64)
+
+    def _rows_at(self, low: int, high: int) -> Int64s:
+        """int64[high - low]: the rows at places low to high."""
+        order = self._part.time_order()
+        return np.arange(low, high) if order is None else order[low:high]
 
     def _matching(self) -> Bools:
         """bool[count]: the rows that match, the time window apart."""
@@ -239,27 +275,28 @@ class _PartSearch:
             mask = _to_mask(self._selection, self._part)
             if self._level is not None:
                 mask = mask & (self._part.levels() == self._level)
-            if self._unpinned:
-                every = np.arange(self._part.count)
-                mask = mask & (self._part.row_seqs(every) < self._pinned)
+            if not self._is_pinned_whole:
+                mask = mask.copy()
+                mask[self._pinned_rows :] = False
             self._mask = mask
         return self._mask
 
-    def _rows_before(self, after: Position) -> int:
-        """Rows in front of (after.ts_ns, after.seq)."""
-        times = self._part.times()
-        low, high = np.searchsorted(times, [after.ts_ns, after.ts_ns + 1]).tolist()
-        same_time = self._part.row_seqs(np.arange(low, high))
-        return int(low + np.searchsorted(same_time, after.seq))
+    def _places_before(self, after: Position) -> int:
+        """Rows in front of (after.ts_ns, after.seq), by time."""
+        times, order = self._part.times(), self._part.time_order()
+        low = int(np.searchsorted(times, after.ts_ns, sorter=order))
+        high = int(np.searchsorted(times, after.ts_ns, side="right", sorter=order))
+        same_time = self._rows_at(low, high)  # ascending: equal times are in order of sequence
+        return low + int(np.searchsorted(same_time, after.seq - self._part.first_seq))
 
 
 def _time_window(part: SearchPart, filter_: Filter) -> tuple[int, int]:
-    """Rows low to high lie within the filter's times."""
+    """Places low to high lie within the filter's times."""
     low, high = 0, part.count
     if filter_.from_ns is not None and filter_.from_ns > part.min_ts_ns:
-        low = int(np.searchsorted(part.times(), filter_.from_ns))
+        low = int(np.searchsorted(part.times(), filter_.from_ns, sorter=part.time_order()))
     if filter_.to_ns is not None and filter_.to_ns <= part.max_ts_ns:
-        high = int(np.searchsorted(part.times(), filter_.to_ns))
+        high = int(np.searchsorted(part.times(), filter_.to_ns, sorter=part.time_order()))
     return low, high
 
 
@@ -363,7 +400,7 @@ class _Page:
         chosen[keep] = True
         by_key: dict[tuple[int, int], Entry] = {}
         for number, candidates in enumerate(self._found):
-            rows = candidates.rows[chosen[owner == number]]
+            rows = np.sort(candidates.rows[chosen[owner == number]])
             try:
                 entries = candidates.part.entries(rows) if len(rows) else []
             except Corruption as error:
@@ -383,12 +420,11 @@ def entry_at(snapshot: Snapshot, seq: Seq) -> Entry | None:
     at = bisect.bisect_right(snapshot.chunks, seq, key=lambda chunk: chunk.first_seq) - 1
     if at >= 0 and seq < snapshot.chunks[at].row.next_seq:
         chunk = snapshot.chunks[at]
-        return chunk.entries(np.array([chunk.row_of(seq)], np.int64))[0]
+        return chunk.entries(np.array([seq - chunk.first_seq], np.int64))[0]
     for block in snapshot.blocks:
         if block.first_seq <= seq < block.next_seq:
             part = TailSearch(block, check=_no_check)
-            every = part.row_seqs(np.arange(part.count))
-            return part.entries(np.flatnonzero(every == seq))[0]
+            return part.entries(np.array([seq - block.first_seq], np.int64))[0]
     return None
 
 

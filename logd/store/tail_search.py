@@ -1,6 +1,6 @@
 """Searching one block of the tail: no index yet, so the folded texts themselves are searched.
 
-Like a chunk's, the rows are in the order of (time, sequence number).
+Like a chunk's, the rows are in the order of sequence.
 """
 
 import re
@@ -48,10 +48,11 @@ class _Derived:
         self._sources: _Dictionary | None = None
         self._tag_lists: _Dictionary | None = None
 
-    def order(self) -> Int64s:
-        """int64[count]: position in the batch of each row."""
-        if self._order is None:
-            self._order = np.argsort(self._batch.ts, kind="stable")
+    def time_order(self) -> Int64s | None:
+        """int64[count]: the rows by (time, sequence number); None where that is their order."""
+        ts = self._batch.ts
+        if self._order is None and np.any(ts[1:] < ts[:-1]):
+            self._order = np.argsort(ts, kind="stable")
         return self._order
 
     def messages(self) -> tuple[bytes, Int64s]:
@@ -109,31 +110,29 @@ class TailSearch:
         return debug, info, warn, error
 
     def times(self) -> Int64s:
-        return self._batch.ts[self._derived.order()]
+        return self._batch.ts
 
-    def row_seqs(self, rows: Int64s) -> Int64s:
-        return self._derived.order()[rows] + self.first_seq
+    def time_order(self) -> Int64s | None:
+        return self._derived.time_order()
 
     def levels(self) -> Int64s:
-        levels = np.frombuffer(self._batch.levels, np.uint8)
-        return levels[self._derived.order()].astype(np.int64)
+        return np.frombuffer(self._batch.levels, np.uint8).astype(np.int64)
 
     def text_counts(self, kind: int) -> Int64s:
         """int64[4, texts]: entries of each level that refer to each text of the kind."""
         dictionary = self._dictionary(kind)
         texts = len(dictionary.items)
-        levels = np.frombuffer(self._batch.levels, np.uint8).astype(np.int64)
-        flat = np.bincount(levels * texts + dictionary.codes, minlength=4 * texts)
+        flat = np.bincount(self.levels() * texts + dictionary.codes, minlength=4 * texts)
         return flat.reshape(4, texts)
 
     def expand(self, selection: ByText) -> Bools:
-        return selection.texts[self._dictionary(selection.kind).codes][self._derived.order()]
+        mask: Bools = selection.texts[self._dictionary(selection.kind).codes]
+        return mask
 
     def _dictionary(self, kind: int) -> _Dictionary:
         return {SOURCE: self._derived.sources, TAG_LIST: self._derived.tag_lists}[kind]()
 
     def entries(self, rows: Int64s) -> list[Entry]:
-        positions = self._derived.order()[rows].tolist()
         batch = self._batch
         messages = batch.messages.split(SEPARATOR)
         metas = batch.metas.split(SEPARATOR)
@@ -148,7 +147,7 @@ class TailSearch:
                 tags=tags[at],
                 meta=metas[at],
             )
-            for at in positions
+            for at in rows.tolist()
         ]
 
     # ------------------------------------------------------------ terms
@@ -190,10 +189,7 @@ class TailSearch:
             if steps % _CHECK_EVERY == 0:
                 self._check()
             match = pattern.search(folded, following)
-        return self._in_row_order(found)
-
-    def _in_row_order(self, found: Bools) -> Selection:
-        return Rows(found[self._derived.order()]) if found.any() else NONE
+        return Rows(found) if found.any() else NONE
 
     def _meta(self, term: Term) -> Selection:
         folded, at = self._derived.metas()
@@ -203,7 +199,7 @@ class TailSearch:
         for position in candidate_texts(folded, at, needles).tolist():
             meta = raw[at[position] : at[position + 1] - 1]
             found[position] = matches(term, "", "", (), meta)
-        return self._in_row_order(found)
+        return Rows(found) if found.any() else NONE
 
 
 def _pattern(words: Sequence[Word]) -> tuple[re.Pattern[bytes], bool]:

@@ -1,9 +1,10 @@
 """What the tests of the control data share: a directory with a clock and randomness of its own,
 and file layers that fail."""
 
+import os
 import random
 import shutil
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from logd.control.mirror import MirrorReader, read_contents
@@ -169,3 +170,73 @@ class DyingFiles(FailingFiles):
         self._left -= 1
         if self._left <= 0:
             raise Killed
+
+
+class PowerLossFiles(DyingFiles):
+    """Dies at the nth operation; then `lose_power` takes back all that was not synced: bytes of
+    files, and names of directories. What LMDB writes is outside: it syncs by itself."""
+
+    def __init__(self, operations: int, graveyard: Path) -> None:
+        super().__init__(operations)
+        self._graveyard = graveyard
+        self._graveyard.mkdir()
+        self._kept = 0
+        self._unsynced_names: list[Callable[[], object]] = []
+        self._files: list[PowerLossFile] = []
+
+    def create(self, path: Path) -> File:
+        self.check("create")
+        file = PowerLossFile(OsFiles.create(self, path), self, 0)
+        self._files.append(file)
+        self._unsynced_names.append(lambda: path.unlink(missing_ok=True))
+        return file
+
+    def open(self, path: Path) -> File:
+        file = PowerLossFile(OsFiles.open(self, path), self, path.stat().st_size)
+        self._files.append(file)
+        return file
+
+    def rename(self, source: Path, target: Path) -> None:
+        kept = self._keep(target) if target.exists() else None
+        super().rename(source, target)
+        if kept is not None:
+            self._unsynced_names.append(lambda: kept.rename(target))
+        self._unsynced_names.append(lambda: target.rename(source))
+
+    def unlink(self, path: Path) -> None:
+        kept = self._keep(path)
+        super().unlink(path)
+        self._unsynced_names.append(lambda: kept.rename(path))
+
+    def sync_directory(self, path: Path) -> None:
+        super().sync_directory(path)
+        self._unsynced_names.clear()
+
+    def lose_power(self) -> None:
+        for file in self._files:
+            file.lose_unsynced()
+        for undo in reversed(self._unsynced_names):
+            undo()
+
+    def _keep(self, path: Path) -> Path:
+        self._kept += 1
+        kept = self._graveyard / f"{self._kept}"
+        kept.hardlink_to(path)
+        return kept
+
+
+class PowerLossFile(FailingFile):
+    """Knows how much of it is on the device."""
+
+    def __init__(self, file: File, files: FailingFiles, synced_bytes: int) -> None:
+        super().__init__(file, files)
+        self._synced_bytes = synced_bytes
+        self._descriptor = os.open(file.path, os.O_RDWR)  # outlives close and rename
+
+    def sync(self) -> None:
+        super().sync()
+        self._synced_bytes = os.fstat(self._descriptor).st_size
+
+    def lose_unsynced(self) -> None:
+        os.ftruncate(self._descriptor, self._synced_bytes)
+        os.close(self._descriptor)

@@ -120,7 +120,7 @@ def test_an_update_changes_what_is_given_and_acts_at_once(world: World) -> None:
         assert control.authenticate(secret) is not None
         for arguments in ({"name": ""}, {"scopes": ()}, {"expires_at_ns": world.now_ns}):
             with pytest.raises(InvalidField):
-                control.update_key(admin, project, key.id, **arguments)  # type: ignore[arg-type]
+                control.update_key(admin, project, key.id, **arguments)
 
 
 def test_a_revoked_key_is_refused_at_once_and_for_good(world: World) -> None:

@@ -8,9 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from logd.control import secrets
+from logd.entry import RandomBytes
 
 
-def seeded(seed: int) -> secrets.RandomBytes:
+def seeded(seed: int) -> RandomBytes:
     return random.Random(seed).randbytes
 
 
@@ -30,7 +31,7 @@ def test_the_golden_secret_of_ascending_bytes() -> None:
 
 def test_the_extremes_of_the_random_bytes_fit_the_width() -> None:
     for byte in (b"\0", b"\xff"):
-        secret = secrets.new_secret(secrets.TOKEN, lambda size, byte=byte: byte * size)
+        secret = secrets.new_secret(secrets.TOKEN, byte.__mul__)
         assert len(secret) == 53
         assert secrets.well_formed(secret)
 

@@ -1,5 +1,6 @@
 """Damage, crashes and full disks: what of the control data survives."""
 
+import contextlib
 import errno
 import shutil
 import zlib
@@ -7,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from control_world import DyingFiles, FailingFiles, Killed, Office, World
+from control_world import DyingFiles, FailingFiles, Killed, Office, PowerLossFiles, World
 
 from logd.control import frames, vault
 from logd.control.frames import Scan
@@ -405,6 +406,8 @@ def test_a_stop_that_cannot_be_sealed_is_said_and_loses_nothing(world: World) ->
 
 # ---- killed at every operation of the file layer
 
+NAMES = [f"{n}" * 60 for n in range(12)]
+
 
 def test_killed_at_every_operation_no_acknowledged_change_is_lost(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -418,11 +421,30 @@ def test_killed_at_every_operation_no_acknowledged_change_is_lost(
             break
         for second in range(1, 60, 4):
             again = copy_of(world, second)
-            try:
+            with contextlib.suppress(Killed):
                 again.open(DyingFiles(second)).close()
-            except Killed:
-                pass
             check_survivors(again, acknowledged)
+        check_survivors(world, acknowledged)
+    assert finished
+
+
+@pytest.mark.parametrize("copy_survives", [True, False])
+def test_power_lost_at_every_operation_no_acknowledged_change_is_lost(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, copy_survives: bool
+) -> None:
+    """Whatever was not synced is gone: bytes, and names that a directory got or lost."""
+    monkeypatch.setattr(vault, "REWRITE_BYTES", 1200)
+    for operations in range(1, 200):
+        world = World(tmp_path / str(operations))
+        world.root.mkdir()
+        files = PowerLossFiles(operations, world.root / "graveyard")
+        acknowledged, finished = run_until_killed(world, files)
+        if finished:
+            break
+        files.lose_power()
+        if not copy_survives:
+            world.mirror.unlink(missing_ok=True)
+            (world.directory / "clean").unlink(missing_ok=True)
         check_survivors(world, acknowledged)
     assert finished
 
@@ -435,8 +457,10 @@ def run_until_killed(world: World, files: DyingFiles) -> tuple[list[str], bool]:
             user = control.ensure_user("root@example.org")
             org = control.create_org(user.id, "new", "slug")
             acknowledged.append(org.name)
-            for n in range(12):
-                acknowledged.append(control.update_org(user.id, org.id, name=f"{n}" * 60).name)
+            for name in NAMES:
+                control.update_org(user.id, org.id, name=name)
+                acknowledged += [name]
+            assert scan(world).first_sequence != 1, "no rewriting took place"
     except Killed:
         return acknowledged, False
     return acknowledged, True
@@ -455,6 +479,6 @@ def check_survivors(world: World, acknowledged: list[str]) -> None:
         assert control.damage == ()
         user = control.user_by_email("root@example.org")
         names = [org.name for org, _ in control.orgs_of(user.id)] if user is not None else []
-    written = ["new", *(f"{n}" * 60 for n in range(12))]
+    written = ["new", *NAMES]
     allowed = written[max(len(acknowledged) - 1, 0) : len(acknowledged) + 1]
     assert names in ([[name] for name in allowed] + ([] if acknowledged else [[]]))

@@ -237,18 +237,22 @@ ANY_KINDS = st.lists(
     max_size=20,
 ).map(lambda drawn: tuple(Word(text, kind) for text, kind in drawn))
 
-KEYS = st.sampled_from(["a", "b", "a.b", "b.a", "a.", "", "A", "é"])
-PATHS = st.lists(st.sampled_from(["a", "b", "", "é"]), min_size=1, max_size=4).map(tuple)
+# In meta still fewer, since path and value both have to meet.
+SCALARS = st.sampled_from(
+    ['"x"', '"x Y"', '"xy"', r'"\u0078"', r'"\\x"', r'"\ud83d\ude00é"', '"é"']
+    + ["1", "1.50", "-1", "1E5", "true", "false", "null"]
+) | ANY_TEXTS.map(json.dumps)
+KEYS = st.sampled_from(["a", "b", "a.b", "b.a", "a.", ""])
+PATHS = st.lists(st.sampled_from(["a", "b", "a", "b", ""]), min_size=1, max_size=3).map(tuple)
+META_WORDS = st.sampled_from(["x", "x y", "y", "xy", "1", "50", "1e5", "true", "null", "é", "😀"])
 
 
 @st.composite
 def json_texts(draw: st.DrawFn, depth: int = 3) -> str:
     """Any JSON value, with equal keys, escapes and odd numbers."""
-    kind = draw(st.sampled_from(["object", "array", "text", "literal"] if depth else ["text"]))
-    if kind == "text":
-        return json.dumps(draw(ANY_TEXTS), ensure_ascii=draw(st.booleans()))
-    if kind == "literal":
-        return draw(st.sampled_from(["1", "-0", "1.50", "1E5", "true", "false", "null"]))
+    kind = draw(st.sampled_from(["object", "array", "scalar"])) if depth else "scalar"
+    if kind == "scalar":
+        return draw(SCALARS)
     if kind == "array":
         items = draw(st.lists(json_texts(depth=depth - 1), max_size=3))
         return f"[{', '.join(items)}]"
@@ -257,15 +261,18 @@ def json_texts(draw: st.DrawFn, depth: int = 3) -> str:
 
 @st.composite
 def object_texts(draw: st.DrawFn, depth: int = 3) -> str:
-    members = draw(st.lists(st.tuples(KEYS, json_texts(depth=depth - 1)), max_size=4))
+    members = draw(st.lists(st.tuples(KEYS, json_texts(depth=depth - 1)), max_size=5))
     return "{" + ",".join(f"{json.dumps(key)} :{value}" for key, value in members) + "}"
 
 
 FIELD_TERMS = st.builds(Term, SEARCHED, st.sampled_from(Field))
-META_WORDS = st.sampled_from(["1", "50", "1e5", "0", "true", "false", "null"]).map(
-    lambda text: (Word(text),)
+META_TERMS = st.builds(
+    Term,
+    st.tuples(META_WORDS | ANY_TEXTS, st.booleans())
+    .map(lambda drawn: to_words(*drawn))
+    .filter(len),
+    meta_path=PATHS,
 )
-META_TERMS = st.builds(Term, SEARCHED | META_WORDS, meta_path=PATHS)
 
 
 def trees(terms: st.SearchStrategy[Term]) -> st.SearchStrategy[Node]:

@@ -2,7 +2,7 @@
 
 import msgspec
 
-from logd.api import content, schema
+from logd.api import content
 from logd.api.errors import Unauthenticated
 from logd.api.exchange import Body, Call, Head, Response, raw_json_response
 from logd.api.problems import entry_faults

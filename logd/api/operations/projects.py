@@ -41,9 +41,7 @@ async def update(services: Services, call: Call) -> Response:
 
 async def delete(services: Services, call: Call) -> Response:
     project_id = ProjectId(call.params["projectId"])
-    await services.identity.delete_project(
-        services.user_of(call), project_id, call.params["orgId"]
-    )
+    await services.identity.delete_project(services.user_of(call), project_id, call.params["orgId"])
     return NO_CONTENT
 
 

@@ -3,7 +3,6 @@
 import os
 import select
 import stat
-import time
 from collections.abc import Callable, Iterator
 from typing import Final
 
@@ -85,7 +84,3 @@ class _Splitter:
         self._parts, self._size = [], 0
         return Line(self._number, text[:-1] if text.endswith(b"\r") else text, whole)
 
-
-def now() -> float:
-    """The clock by which batches become due."""
-    return time.monotonic()

@@ -1,0 +1,90 @@
+"""`logd`: the commands, and what happens to their errors.
+
+A command's module defines its flags in `add_commands` and imports what is heavy only within the
+function that runs it, so that `logd --help` is quick.
+"""
+
+import argparse
+import os
+import re
+import signal
+import sys
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+import logd
+from logd.cli import quickstart, read, send, serve, upkeep, user
+from logd.cli.errors import FAILED, SIGNALLED, WRONG_USE, CommandError
+from logd.config import BadConfig
+from logd.errors import LogdError
+
+_EPILOG: Final = """\
+Exit codes: 0 done; 1 not done, or not all of it, or `check` found problems; 2 wrong use or
+configuration; 128 + n ended by signal n. Errors are one line on stderr.
+"""
+
+_GROUPS: Final = (serve, quickstart, user, send, read, upkeep)
+
+_TIME_AGO: Final = re.compile(r"-\d+[a-z]+")
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """The exit code. `argv`: without the program's name."""
+    arguments = _parser().parse_args(list(_joined(sys.argv[1:] if argv is None else argv)))
+    try:
+        code = arguments.run(arguments)
+        sys.stdout.flush()
+        return int(code)
+    except BrokenPipeError:  # `logd query | head`: nobody reads on, and nothing is amiss
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return SIGNALLED + signal.SIGPIPE
+    except KeyboardInterrupt:
+        return SIGNALLED + signal.SIGINT
+    except (CommandError, LogdError, OSError) as error:
+        sys.stderr.write(f"logd: {_line(error)}\n")
+        return _code(error)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="logd", description="A single-node, append-only log store.", epilog=_EPILOG
+    )
+    parser.add_argument("--version", action="version", version=f"logd {logd.__version__}")
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    for group in _GROUPS:
+        group.add_commands(commands)
+    return parser
+
+
+def _joined(argv: Sequence[str]) -> Iterator[str]:
+    """With `--from -1h` as `--from=-1h`: argparse takes a text with a dash for a flag."""
+    waiting = ""
+    for argument in argv:
+        if waiting:
+            yield from [f"{waiting}={argument}"] if _TIME_AGO.fullmatch(argument) else [
+                waiting,
+                argument,
+            ]
+            waiting = ""
+        elif argument in ("--from", "--to"):
+            waiting = argument
+        else:
+            yield argument
+    if waiting:
+        yield waiting
+
+
+def _line(error: Exception) -> str:
+    if isinstance(error, OSError) and error.strerror:
+        return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
+    return " ".join(str(error).split())
+
+
+def _code(error: Exception) -> int:
+    if isinstance(error, CommandError):
+        return error.exit_code
+    return WRONG_USE if isinstance(error, BadConfig) else FAILED
+
+
+if __name__ == "__main__":
+    sys.exit(main())

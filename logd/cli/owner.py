@@ -1,0 +1,46 @@
+"""A data directory without a daemon: its owner is this process, for a moment."""
+
+import os
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from logd.cli.errors import CommandError
+from logd.store.files import OsFiles
+from logd.store.layout import DataLayout
+from logd.store.store import lock_directory
+
+if TYPE_CHECKING:
+    from logd.control.store import Control
+
+
+@contextmanager
+def owned(data: Path, *, create: bool = False) -> Iterator[DataLayout]:
+    """The directory under its lock. Raises DirectoryLocked, UnsupportedFormat, CommandError."""
+    layout = DataLayout(data)
+    if not create and not layout.format_file.exists():
+        raise CommandError(f"{data} is not a data directory")
+    if data.exists() and os.stat(data).st_uid != os.geteuid():
+        raise CommandError(
+            f"{data} belongs to another user, whose daemon could not read what is written here: "
+            "start the daemon, or become that user"
+        )
+    lock = lock_directory(OsFiles(), layout)
+    try:
+        yield layout
+    finally:
+        lock.release()
+
+
+@contextmanager
+def owned_control(data: Path) -> "Iterator[Control]":
+    """The control data, in a directory that is made if need be."""
+    from logd.control.store import Control
+
+    with (
+        owned(data, create=True) as layout,
+        Control.open(layout.control, clock=time.time_ns, random_bytes=os.urandom) as control,
+    ):
+        yield control

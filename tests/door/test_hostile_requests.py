@@ -1,0 +1,231 @@
+"""Single packets that kill or confuse a bare HTTP server."""
+
+import pytest
+from live_daemon import Daemon
+from raw_http import (
+    assert_healthy,
+    connected,
+    exchange,
+    get,
+    parse,
+    read_answer,
+    read_to_end,
+    request,
+)
+
+H2_PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
+H2_SETTINGS = b"\x00\x00\x00\x04\x00\x00\x00\x00\x00"
+
+
+def h2_frame(kind: int, flags: int, stream: int, payload: bytes) -> bytes:
+    return len(payload).to_bytes(3, "big") + bytes([kind, flags]) + stream.to_bytes(4, "big") + payload
+
+
+def hpack(*pairs: tuple[bytes, bytes]) -> bytes:
+    """Headers as literals without indexing."""
+    return b"".join(
+        b"\x00" + bytes([len(name)]) + name + bytes([len(value)]) + value for name, value in pairs
+    )
+
+
+def h2_headers(*pairs: tuple[bytes, bytes], flags: int = 0x05) -> bytes:
+    return h2_frame(1, flags, 1, hpack(*pairs))
+
+
+H2_INPUTS = {
+    "non-ASCII path": h2_headers(
+        (b":method", b"GET"), (b":scheme", b"http"), (b":path", b"/\xff"), (b":authority", b"a")
+    ),
+    "non-ASCII method": h2_headers(
+        (b":method", b"G\xe9T"), (b":scheme", b"http"), (b":path", b"/"), (b":authority", b"a")
+    ),
+    "CONNECT without a path": h2_headers((b":method", b"CONNECT"), (b":authority", b"a")),
+    "DATA after an early response": h2_headers(
+        (b":method", b"POST"),
+        (b":scheme", b"http"),
+        (b":path", b"/nowhere"),
+        (b":authority", b"a"),
+        flags=0x04,
+    )
+    + h2_frame(0, 0, 1, b"x" * 100) * 50,
+    "1,001 PRIORITY frames": b"".join(
+        h2_frame(2, 0, 2 * n + 1, b"\x00\x00\x00\x00\x10") for n in range(1001)
+    ),
+}
+
+
+@pytest.mark.parametrize("frames", H2_INPUTS.values(), ids=H2_INPUTS.keys())
+async def test_http2_by_prior_knowledge_is_refused(daemon: Daemon, frames: bytes) -> None:
+    received = await exchange(daemon, H2_PREFACE + H2_SETTINGS + frames)
+    answer = parse(received)
+    assert answer is not None
+    assert (answer.status, answer.code) == (505, "unsupported_http_version")
+    await assert_healthy(daemon)
+
+
+@pytest.mark.parametrize("settings", ["AAMAAABkAAQAAP__", "!", "\xff", "A" * 5000, ""])
+async def test_an_upgrade_to_http2_is_ignored(daemon: Daemon, settings: str) -> None:
+    async with connected(daemon) as stream:
+        await stream.send_all(
+            get(
+                "/livez",
+                "Connection: Upgrade, HTTP2-Settings",
+                "Upgrade: h2c",
+                f"HTTP2-Settings: {settings}",
+            )
+        )
+        first = await read_answer(stream)
+        assert first.status == 200
+        await stream.send_all(get("/livez"))
+        assert (await read_answer(stream, first.rest)).status == 200
+    await assert_healthy(daemon)
+
+
+@pytest.mark.parametrize("trailing", [b"", b"x", b"\x81\x05hello", b"\xff" * 100])
+async def test_an_upgrade_to_websocket_is_ignored(daemon: Daemon, trailing: bytes) -> None:
+    upgrade = get(
+        "/livez",
+        "Connection: Upgrade",
+        "Upgrade: websocket",
+        "Sec-WebSocket-Version: 13",
+        "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==",
+    )
+    async with connected(daemon) as stream:
+        await stream.send_all(upgrade + trailing)
+        answer = await read_answer(stream)
+        assert answer.status == 200
+    await assert_healthy(daemon)
+
+
+async def test_content_length_with_transfer_encoding_is_refused(daemon: Daemon) -> None:
+    smuggled = b"0\r\n\r\n" + get("/v1/orgs/mine")
+    received = await exchange(
+        daemon,
+        request(
+            "POST", "/v1/ingest", "Content-Length: 5", "Transfer-Encoding: chunked", body=smuggled
+        ),
+    )
+    answer = parse(received)
+    assert answer is not None
+    assert (answer.status, answer.code) == (400, "malformed_request")
+    assert answer.headers["connection"] == "close"
+    assert answer.rest == b"", "the smuggled request is not answered"
+
+
+async def test_transfer_encoding_in_http_1_0_is_refused(daemon: Daemon) -> None:
+    received = await exchange(
+        daemon, b"POST /v1/ingest HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"
+    )
+    answer = parse(received)
+    assert answer is not None
+    assert answer.status == 400
+
+
+@pytest.mark.parametrize(
+    ("data", "status"),
+    [
+        (b"GARBAGE\r\n\r\n", 400),
+        (b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n", 400),
+        (b"GET /livez HTTP/1.1\r\n\r\n", 400),  # without Host
+        (b"GET /livez HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n", 400),
+        (b"GET /livez HTTP/1.1\r\nHost: a\r\nContent-Length: -1\r\n\r\n", 400),
+        (b"GET /livez HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n", 400),
+        (b"GET livez HTTP/1.1\r\nHost: a\r\n\r\n", 400),
+        (b"GET ?a=b HTTP/1.1\r\nHost: a\r\n\r\n", 400),
+        (b"GET ftp://a/livez HTTP/1.1\r\nHost: a\r\n\r\n", 400),
+        (b"CONNECT test:443 HTTP/1.1\r\nHost: a\r\n\r\n", 400),
+        (b"CONNECT HTTP/1.1\r\nHost: a\r\n\r\n", 400),
+        (b"GET /livez HTTP/3.7\r\nHost: a\r\n\r\n", 505),
+        (b"POST /v1/ingest HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: gzip\r\n\r\n", 501),
+        (b"GET /livez HTTP/1.1\r\nHost: a\r\nX: " + b"a" * 40_000 + b"\r\n\r\n", 431),
+        (b"GET /livez HTTP/1.1\r\nHost: a\r\nX: " + b"a" * 40_000, 431),
+        (b"GET /" + b"a" * 40_000 + b" HTTP/1.1\r\nHost: a\r\n\r\n", 431),
+        (b"GET /livez HTTP/1.1\r\nHost: a\r\n" + b"A: b\r\n" * 6_000 + b"\r\n", 431),
+    ],
+)
+async def test_a_bad_head_is_answered_with_a_problem(
+    daemon: Daemon, data: bytes, status: int
+) -> None:
+    answer = parse(await exchange(daemon, data))
+    assert answer is not None
+    assert answer.status == status
+    assert answer.headers["content-type"] == "application/problem+json"
+    assert answer.headers["connection"] == "close"
+    assert answer.headers["x-request-id"]
+    await assert_healthy(daemon)
+
+
+@pytest.mark.parametrize(
+    ("target", "status"),
+    [
+        ("http://test/livez", 200),
+        ("HTTPS://test:8514/livez?", 200),
+        ("*", 404),
+        ("//livez", 404),
+        ("/livez/", 404),
+        ("/%6civez", 404),
+        ("/..%2f..%2fetc/passwd", 404),
+        ("/%00", 404),
+        ("/%ff%fe", 404),
+        ("/v1/orgs/%zz", 401),
+        ("/v1/orgs/..", 401),
+    ],
+)
+async def test_odd_targets_get_plain_answers(daemon: Daemon, target: str, status: int) -> None:
+    async with connected(daemon) as stream:
+        await stream.send_all(get(target))
+        assert (await read_answer(stream)).status == status
+    await assert_healthy(daemon)
+
+
+async def test_an_odd_host_is_no_matter(daemon: Daemon) -> None:
+    for host in ("", "a b", "\xff", "[::1", "a" * 300, "xn--\xe9", "a,b", "a:b:c", "/", "@"):
+        async with connected(daemon) as stream:
+            await stream.send_all(f"GET /livez HTTP/1.1\r\nHost: {host}\r\n\r\n".encode("latin-1"))
+            answer = await read_answer(stream)
+            assert answer.status in (200, 400), host
+    await assert_healthy(daemon)
+
+
+async def test_pipelined_requests_are_answered_in_order(daemon: Daemon) -> None:
+    async with connected(daemon) as stream:
+        await stream.send_all(get("/livez", "X-Request-Id: one") + get("/nowhere") + get("/readyz"))
+        first = await read_answer(stream)
+        second = await read_answer(stream, first.rest)
+        third = await read_answer(stream, second.rest)
+    assert [first.status, second.status, third.status] == [200, 404, 200]
+    assert first.headers["x-request-id"] == "one"
+
+
+async def test_http_1_0_gets_its_answer_and_a_close(daemon: Daemon) -> None:
+    answer = parse(await exchange(daemon, b"GET /livez HTTP/1.0\r\n\r\n"))
+    assert answer is not None
+    assert answer.status == 200
+    assert answer.body == b'{"status":"alive"}'
+
+
+async def test_head_has_the_headers_of_get_and_no_body(daemon: Daemon) -> None:
+    async with connected(daemon) as stream:
+        await stream.send_all(request("HEAD", "/livez", "Connection: close"))
+        received = await read_to_end(stream)
+    head, _, body = received.partition(b"\r\n\r\n")
+    assert b"content-length: 18" in head.lower()
+    assert body == b""
+
+
+async def test_expect_100_continue_is_answered_before_the_body(daemon: Daemon) -> None:
+    body = b"[]"
+    async with connected(daemon) as stream:
+        await stream.send_all(
+            request(
+                "POST",
+                "/v1/ingest",
+                f"Authorization: Bearer {daemon.key}",
+                "Expect: 100-continue",
+                f"Content-Length: {len(body)}",
+            )
+        )
+        interim = await read_answer(stream)
+        assert interim.status == 100
+        await stream.send_all(body)
+        assert (await read_answer(stream, interim.rest)).status == 200
