@@ -10,11 +10,12 @@ import re
 import sys
 from typing import Final
 
+_NOT_ASCII: Final = re.compile(r"[^\x00-\x7f]+")
 _WORD: Final = re.compile(r"[0-9A-Za-z_\u0080-\U0010ffff]+")
 
 
 def _fold_table() -> dict[int, int]:
-    table = {code: code + 32 for code in range(ord("A"), ord("Z") + 1)}
+    table = {}
     for code in range(0x80, sys.maxunicode + 1):
         if 0xD800 <= code <= 0xDFFF:
             continue
@@ -42,7 +43,9 @@ def fold(text: str) -> str:
     global _fold
     if _fold is None:  # 1.1 million code points: paid by the first non-ASCII text only
         _fold = _fold_table()
-    return text.translate(_fold)
+    table = _fold
+    ascii_folded = text.encode().lower().decode()  # bytes.lower knows ASCII letters only
+    return _NOT_ASCII.sub(lambda run: run[0].translate(table), ascii_folded)
 
 
 def fold_utf8(data: bytes) -> bytes:
@@ -58,7 +61,7 @@ def split_words(text: str) -> list[str]:
 
 
 WORD_BYTE: Final = bytes(
-    1 if chr(c).isalnum() and c < 0x80 or c == ord("_") or 0x80 <= c < 0xF8 else 0
+    1 if (chr(c).isalnum() and c < 0x80) or c == ord("_") or 0x80 <= c < 0xF8 else 0
     for c in range(256)
 )
 """For `bytes.translate`: 1 where the byte belongs to a word. 0xF8-0xFF never occur in UTF-8 and

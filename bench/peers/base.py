@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
-from bench.corpus import Corpus
+from bench.corpus import START_MS, STEP_MS, Corpus
 from bench.http import Address, Connection, ConnectionLost, Response
 from bench.load import LoadPlan, LoadResult, run_load
 from bench.oracle import Hit
@@ -115,6 +115,7 @@ class HttpPeer(ABC):
         self._data: Path | None = None
         self._connection: Connection | None = None
         self.address = address or Address("127.0.0.1", 0)
+        self._end_ms = START_MS + 1
 
     @property
     def data(self) -> Path:
@@ -158,7 +159,13 @@ class HttpPeer(ABC):
             self._server.kill()
             self._server = None
 
+    def range(self, query: Query) -> tuple[int, int]:
+        """The time range to ask for, milliseconds: the query's, or all that was ever sent."""
+        start = query.from_ms if query.from_ms is not None else START_MS
+        return start, query.to_ms if query.to_ms is not None else self._end_ms
+
     def prepare(self, portion: Portion, work: Path) -> RequestFile:
+        self._end_ms = max(self._end_ms, START_MS + portion.last * STEP_MS)
         path = work / f"{self.name}-{portion.batch}.requests"
         return write_requests(
             path, portion.corpus, portion.first, portion.last, portion.batch, self.form()

@@ -8,7 +8,6 @@ from urllib.parse import urlencode
 
 import msgspec
 
-from bench.corpus import START_MS
 from bench.http import Address, get, head
 from bench.oracle import Hit
 from bench.peers.base import HttpPeer, LevelsReply, Question, milliseconds
@@ -16,7 +15,6 @@ from bench.queries import PAGE, Query
 from bench.server import free_port
 from bench.wire import RequestForm
 
-_DAY_MS = 86_400_000
 _NS = 1_000_000
 
 _CONFIG = """\
@@ -41,6 +39,7 @@ common:
     kvstore:
       store: inmemory
 ingester:
+  query_store_max_look_back_period: -1ns
   lifecycler:
     min_ready_duration: 0s
     final_sleep: 0s
@@ -143,7 +142,7 @@ class Loki(HttpPeer):
         return RequestForm(start, _push)
 
     def question(self, query: Query) -> Question:
-        start, end = _range(query)
+        start, end = self.range(query)
         text = _logql(query)
         page = {
             "query": text,
@@ -160,7 +159,7 @@ class Loki(HttpPeer):
         )
 
     def levels(self) -> LevelsReply:
-        start, end = _range(Query("", ""))
+        start, end = self.range(Query("", ""))
         text = f'sum by (level) (count_over_time({{source=~".+"}}[{end - start}ms]))'
         parameters = urlencode({"query": text, "time": str(end * _NS - 1)})
         response = self.call(get(f"/loki/api/v1/query?{parameters}", self.address))
@@ -206,11 +205,6 @@ def _push(lines: Sequence[bytes]) -> bytes:
 
 def _text(value: str | int | dict[str, bool]) -> str:
     return value if isinstance(value, str) else msgspec.json.encode(value).decode()
-
-
-def _range(query: Query) -> tuple[int, int]:
-    start = query.from_ms if query.from_ms is not None else START_MS
-    return start, query.to_ms if query.to_ms is not None else START_MS + _DAY_MS
 
 
 def _logql(query: Query) -> str:

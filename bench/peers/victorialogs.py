@@ -7,7 +7,7 @@ from urllib.parse import urlencode
 
 import msgspec
 
-from bench.corpus import START_MS, timestamp
+from bench.corpus import timestamp
 from bench.http import Address, get, head, post
 from bench.oracle import Hit
 from bench.peers.base import HttpPeer, LevelsReply, Question, milliseconds
@@ -15,7 +15,6 @@ from bench.queries import PAGE, Query
 from bench.wire import RequestForm
 
 _INGEST = "/insert/jsonline?_stream_fields=source&_msg_field=message&_time_field=timestamp"
-_DAY_MS = 86_400_000
 
 
 class _Log(msgspec.Struct):
@@ -42,8 +41,8 @@ _DECODER = msgspec.json.Decoder(_Log)
 class VictoriaLogs(HttpPeer):
     """Starts the given binary, or uses the server at `address`.
 
-    Its fast path is used throughout: `limit=` for the newest entries, and the time range of the
-    corpus' day in every question, as its own user interface sends one.
+    Its fast path is used throughout: `limit=` for the newest entries, and the time range of
+    what was stored in every question, as its own user interface sends one.
     """
 
     name = "victorialogs"
@@ -89,14 +88,14 @@ class VictoriaLogs(HttpPeer):
         self.call(get("/internal/force_flush", self.address))
 
     def question(self, query: Query) -> Question:
-        text = _logsql(query)
+        text = self._logsql(query)
         return Question(
             self._post("/select/logsql/query", query=text, limit=str(PAGE)),
             self._post("/select/logsql/stats_query", query=f"{text} | stats count() as n"),
         )
 
     def levels(self) -> LevelsReply:
-        text = f"{_logsql(Query('', ''))} | stats by (level) count() as n"
+        text = f"{self._logsql(Query('', ''))} | stats by (level) count() as n"
         response = self.call(self._post("/select/logsql/stats_query", query=text))
         samples = msgspec.json.decode(response.body, type=_Stats).data.result
         counts = {sample.metric["level"]: int(sample.value[1]) for sample in samples}
@@ -109,6 +108,10 @@ class VictoriaLogs(HttpPeer):
     def read_total(self, body: bytes) -> int:
         samples = msgspec.json.decode(body, type=_Stats).data.result
         return int(samples[0].value[1]) if samples else 0
+
+    def _logsql(self, query: Query) -> str:
+        start, end = self.range(query)
+        return " ".join([f"_time:[{timestamp(start)}, {timestamp(end)})", *_filters(query)])
 
     def _post(self, target: str, **parameters: str) -> bytes:
         body = urlencode(parameters).encode()
@@ -123,19 +126,16 @@ def _version(binary: str) -> str:
     return next((word for word in reversed(words) if "victoria-logs" in word), "unknown")
 
 
-def _logsql(query: Query) -> str:
-    start = query.from_ms if query.from_ms is not None else START_MS
-    end = query.to_ms if query.to_ms is not None else START_MS + _DAY_MS
-    terms = [f"_time:[{timestamp(start)}, {timestamp(end)})"]
+def _filters(query: Query) -> list[str]:
+    terms = list(query.words)
     if query.level:
         terms.append(f'level:="{query.level}"')
     if query.user_id:
         terms.append(f'meta.userId:="{query.user_id}"')
-    terms += query.words
     if query.phrase:
         terms.append(f'"{query.phrase}"')
     if query.prefix:
         terms.append(f"{query.prefix}*")
     if query.substring:
         terms.append(f'~"{query.substring}"')
-    return " ".join(terms)
+    return terms

@@ -38,7 +38,7 @@ def _crash(setting: Setting, peer: HttpPeer, batch: int, connections: int) -> Cr
         limit_s = scope.crash_s * 2
         load = Load(LoadPlan(peer.address, requests, 0, len(requests.ends), connections, limit_s))
         load.go()
-        time.sleep(scope.crash_s if batch == 1 else scope.crash_s / 5)
+        time.sleep(scope.crash_s if batch == 1 else scope.crash_s / 2)
         peer.kill()
         acknowledged = load.result().acknowledged
         requests.path.unlink()

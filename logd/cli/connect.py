@@ -38,7 +38,7 @@ def client_for(
     args: argparse.Namespace,
     *,
     compression: "Compression" = "none",
-    retry_seconds: float = 10.0,
+    retry_seconds: float = 5.0,
     sleep: "Sleep" = time.sleep,
 ) -> "Iterator[LogdClient]":
     """The client. What it raises becomes one line for the person at the terminal."""

@@ -40,9 +40,12 @@ def main(argv: Sequence[str] | None = None) -> int:
         return SIGNALLED + signal.SIGPIPE
     except KeyboardInterrupt:
         return SIGNALLED + signal.SIGINT
-    except (CommandError, LogdError, OSError) as error:
-        sys.stderr.write(f"logd: {_line(error)}\n")
-        return _code(error)
+    except (CommandError, LogdError, OSError, ExceptionGroup) as error:
+        cause = _single(error)
+        if not isinstance(cause, CommandError | LogdError | OSError):
+            raise
+        sys.stderr.write(f"logd: {_line(cause)}\n")
+        return _code(cause)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -58,20 +61,26 @@ def _parser() -> argparse.ArgumentParser:
 
 def _joined(argv: Sequence[str]) -> Iterator[str]:
     """With `--from -1h` as `--from=-1h`: argparse takes a text with a dash for a flag."""
-    waiting = ""
+    flag = None
     for argument in argv:
-        if waiting:
-            yield from [f"{waiting}={argument}"] if _TIME_AGO.fullmatch(argument) else [
-                waiting,
-                argument,
-            ]
-            waiting = ""
-        elif argument in ("--from", "--to"):
-            waiting = argument
-        else:
+        if flag is not None and _TIME_AGO.fullmatch(argument):
+            yield f"{flag}={argument}"
+            flag = None
+            continue
+        if flag is not None:
+            yield flag
+        flag = argument if argument in ("--from", "--to") else None
+        if flag is None:
             yield argument
-    if waiting:
-        yield waiting
+    if flag is not None:
+        yield flag
+
+
+def _single(error: Exception) -> Exception:
+    """The one error in groups of one, which is what trio makes of an error in a nursery."""
+    while isinstance(error, ExceptionGroup) and len(error.exceptions) == 1:
+        error = error.exceptions[0]
+    return error
 
 
 def _line(error: Exception) -> str:

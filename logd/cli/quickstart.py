@@ -97,7 +97,9 @@ def _issued(control: "Control") -> Secrets:
     reply = perform(control, Quickstart(_EMAIL, *_ORG, _PROJECT))
     if reply.error is not None:
         raise CommandError(reply.error)
-    assert reply.token is not None and reply.project_id is not None and reply.key is not None
+    assert reply.token is not None
+    assert reply.project_id is not None
+    assert reply.key is not None
     return Secrets(reply.token, reply.project_id, reply.key)
 
 

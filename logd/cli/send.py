@@ -1,34 +1,30 @@
 """`logd send`: lines of files or of a pipe become entries."""
 
 import argparse
+import datetime
 import os
-import signal
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
-
-import msgspec
 
 from logd.cli.connect import add_connection_flags, client_for
 from logd.cli.errors import FAILED, OK, WRONG_USE, CommandError
+from logd.cli.interrupt import Interrupt
 
 if TYPE_CHECKING:
-    from types import FrameType
-
-    from logd.cli.input.csv_rows import Columns, CsvRows
-    from logd.cli.input.entries import Defaults, Reader
+    from logd.cli.input.csv_rows import Columns
+    from logd.cli.input.formats import LineFormat
     from logd.cli.input.source import Line
     from logd.cli.progress import Progress
     from logd.cli.shipment import Shipment
     from logd.cli.types import Commands
-    from logd.client import LogdClient
 
 FORMATS: Final = ("auto", "ndjson", "json", "journald", "plain", "csv")
+MAX_BATCH: Final = 100_000
 
 _STDIN: Final = "-"
-_SLICE_SECONDS: Final = 0.1
 _DESCRIPTION: Final = """\
 Send lines to a project. A line is an entry in the ingest form, a JSON object whose fields have
 common names, a line of `journalctl -o json`, or else plain text; --format says which where it
@@ -90,12 +86,12 @@ def _add_csv_flags(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    columns = _columns(args)
+    format_for = _format_for(args)
     from logd.cli.progress import Progress
     from logd.cli.shipment import Shipment
 
     inputs = args.files or [_STDIN]
-    interrupt = _Interrupt()
+    interrupt = Interrupt()
     progress = Progress(sys.stderr, _total_bytes(inputs), time.monotonic)
     with client_for(
         args, compression=args.compress, retry_seconds=args.retry_seconds, sleep=interrupt.pause
@@ -103,75 +99,38 @@ def run(args: argparse.Namespace) -> int:
         shipment = Shipment(
             client,
             max_entries=args.batch,
-            max_wait_seconds=args.flush_seconds,
+            max_wait_seconds=args.flush_seconds if args.follow else None,
             complain=progress.say,
             now=time.monotonic,
         )
-        job = _Job(args, columns, client.project_id, shipment, progress, interrupt)
+        project_id = client.project_id
+        sender = _Sender(shipment, progress, interrupt, lambda label: format_for(project_id, label))
         try:
             with interrupt.watched():
-                job.send_all(inputs)
+                sender.send_all(inputs)
         finally:
             progress.clear()
-            sys.stderr.write(_summary(shipment))
-    return OK if shipment.refused == 0 and not job.skipped_input else FAILED
+            sys.stderr.write(shipment.summary() + "\n")
+    cut_short = interrupt.came() and not args.follow
+    return FAILED if shipment.refused or sender.unread or cut_short else OK
 
 
-class _Interrupt:
-    """The first SIGINT or SIGTERM ends the input: what was read is still sent, but no fault is
-    waited out any more. The second ends the command."""
-
-    def __init__(self) -> None:
-        self._come = False
-
-    def __call__(self) -> bool:
-        return self._come
-
-    def pause(self, seconds: float) -> bool:
-        """Sleeps; True, at once, after an interrupt."""
-        until = time.monotonic() + seconds
-        while not self._come and (left := until - time.monotonic()) > 0:
-            time.sleep(min(left, _SLICE_SECONDS))
-        return self._come
-
-    @contextmanager
-    def watched(self) -> Iterator[None]:
-        before = {number: signal.signal(number, self._note) for number in _ENDING}
-        try:
-            yield
-        finally:
-            for number, handler in before.items():
-                signal.signal(number, handler)
-
-    def _note(self, number: int, frame: "FrameType | None") -> None:
-        self._come = True
-        signal.signal(signal.SIGINT, signal.default_int_handler)
-        signal.signal(signal.SIGTERM, signal.SIG_DFL)
-
-
-_ENDING: Final = (signal.SIGINT, signal.SIGTERM)
-
-
-class _Job:
-    """All inputs, one after the other, into one shipment."""
+class _Sender:
+    """All inputs, one after the other, into one shipment. `format_for`: by an input's label."""
 
     def __init__(
         self,
-        args: argparse.Namespace,
-        columns: "Columns | None",
-        project_id: str,
         shipment: "Shipment",
         progress: "Progress",
-        interrupt: _Interrupt,
+        interrupt: Interrupt,
+        format_for: "Callable[[str], LineFormat]",
     ) -> None:
-        self._args = args
-        self._columns = columns
-        self._project_id = project_id
         self._shipment = shipment
         self._progress = progress
         self._interrupt = interrupt
-        self.skipped_input = False
-        """A file could not be read (to its end)."""
+        self._format_for = format_for
+        self.unread = 0
+        """Inputs that could not be read to their end."""
 
     def send_all(self, inputs: Sequence[str]) -> None:
         """Raises ClientError where the daemon takes nothing."""
@@ -180,49 +139,116 @@ class _Job:
                 with _opened(name) as fd:
                     self._send_input(_label(name), fd)
             except OSError as error:
-                self.skipped_input = True
-                self._progress.say(f"logd: {_label(name)}: {error.strerror}")
+                self.unread += 1
+                self._progress.say(f"logd: {name}: {error.strerror}")
         self._shipment.send()
 
     def _send_input(self, label: str, fd: int) -> None:
         from logd.cli.input.source import lines_of
 
-        reader, check_end = self._reader(label)
-        number = 0
-        for line in lines_of(fd, self._interrupt, self._progress.count):
+        line_format = self._format_for(label)
+        place = label
+        for line in lines_of(fd, self._interrupt.came, self._progress.count):
             if line is not None:
-                number = line.number
-                self._take(f"{label}:{number}", line, reader)
-            if self._args.follow:
-                self._shipment.send_if_due()
+                place = f"{label}:{line.number}"
+                self._take(place, line, line_format)
+            self._shipment.send_if_due()
             self._progress.draw(self._shipment.stored)
-        self._guard(f"{label}:{number}", check_end)
+        with self._refusing(place):
+            line_format.end()
 
-    def _take(self, place: str, line: "Line", reader: "Reader") -> None:
+    def _take(self, place: str, line: "Line", line_format: "LineFormat") -> None:
         if not line.whole:
             self._shipment.refuse(place, "the line is too long")
-        elif line.text.strip():
-            self._guard(place, lambda: self._add(place, reader(line.text)))
+            return
+        with self._refusing(place):
+            entry = line_format.entry(line.text)
+            if entry is not None:
+                self._shipment.add(place, entry)
 
-    def _add(self, place: str, entry: bytes | None) -> None:
-        if entry is not None:
-            self._shipment.add(place, entry)
-
-    def _guard(self, place: str, step: Callable[[], None]) -> None:
+    @contextmanager
+    def _refusing(self, place: str) -> Iterator[None]:
         from logd.cli.input.entries import Unreadable
 
         try:
-            step()
+            yield
         except Unreadable as error:
             self._shipment.refuse(place, str(error))
 
-    def _reader(self, label: str) -> "tuple[Reader, Callable[[], None]]":
-        """Of an input: what reads its lines, and what checks its end."""
-        from logd.cli.input import reader_of
-        from logd.cli.input.entries import Defaults
 
-        args = self._args
-        defaults = Defaults(
-            self._project_id, args.source or label, args.level, tuple(args.tag)
-        )
-        return reader_of(args.format, defaults, self._columns)
+def _format_for(args: argparse.Namespace) -> "Callable[[str, str], LineFormat]":
+    """What makes the format of an input, by project id and label. Raises CommandError."""
+    from logd.cli.input.csv_rows import CsvRows
+    from logd.cli.input.entries import Defaults
+    from logd.cli.input.formats import LINE_FORMATS, EachLine
+
+    columns = _columns(args)
+    this_year = datetime.datetime.now(datetime.UTC).year
+
+    def make(project_id: str, label: str) -> "LineFormat":
+        defaults = Defaults(project_id, args.source or label, args.level, tuple(args.tag))
+        if columns is not None:
+            return CsvRows(columns, defaults, this_year)
+        return EachLine(LINE_FORMATS[args.format], defaults)
+
+    return make
+
+
+def _columns(args: argparse.Namespace) -> "Columns | None":
+    """None for any other format than CSV."""
+    from logd.cli.input.csv_rows import Columns
+
+    if args.format != "csv":
+        return None
+    if args.message_column is None:
+        raise CommandError("--format csv needs --message-column", WRONG_USE)
+    if len(args.delimiter) != 1:
+        raise CommandError("--delimiter: one character is expected", WRONG_USE)
+    return Columns(
+        message=args.message_column,
+        level=args.level_column,
+        source=args.source_column,
+        time=tuple(args.time_column),
+        time_format=args.time_format,
+        delimiter=args.delimiter,
+    )
+
+
+@contextmanager
+def _opened(name: str) -> Iterator[int]:
+    if name == _STDIN:
+        yield sys.stdin.fileno()
+        return
+    fd = os.open(name, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        yield fd
+    finally:
+        os.close(fd)
+
+
+def _label(name: str) -> str:
+    return "stdin" if name == _STDIN else os.path.basename(name)
+
+
+def _total_bytes(inputs: Sequence[str]) -> int | None:
+    """None where one of them is not a file: its end is not known."""
+    total = 0
+    for name in inputs:
+        if not os.path.isfile(name):
+            return None
+        total += os.path.getsize(name)
+    return total
+
+
+def _positive(text: str) -> float:
+    number = float(text)
+    if not number > 0:
+        raise argparse.ArgumentTypeError("a number above 0 is expected")
+    return number
+
+
+def _count(text: str) -> int:
+    number = int(text)
+    if not 1 <= number <= MAX_BATCH:
+        raise argparse.ArgumentTypeError(f"a number from 1 to {MAX_BATCH} is expected")
+    return number

@@ -22,14 +22,15 @@ class Waiting(msgspec.Struct, frozen=True, gc=False):
 
 
 class Shipment:
-    """Entries in batches of at most `max_entries`. `now` is a clock in seconds."""
+    """Entries in batches of at most `max_entries`, of which none waits for others longer than
+    `max_wait_seconds` (None: as long as it takes). `now` is a clock in seconds."""
 
     def __init__(
         self,
         client: LogdClient,
         *,
         max_entries: int,
-        max_wait_seconds: float,
+        max_wait_seconds: float | None,
         complain: Complain,
         now: Callable[[], float],
     ) -> None:
@@ -44,10 +45,14 @@ class Shipment:
         self.stored = 0
         self.refused = 0
 
-    @property
-    def unsent(self) -> int:
-        """Read but neither stored nor refused; the daemon may have stored some of them."""
-        return len(self._waiting)
+    def summary(self) -> str:
+        """Of entries that wait still, the daemon may have stored some: it did not say."""
+        counts = [f"{self.stored:,} stored"]
+        if self.refused:
+            counts.append(f"{self.refused:,} refused")
+        if self._waiting:
+            counts.append(f"{len(self._waiting):,} read but not stored")
+        return "logd: " + ", ".join(counts)
 
     def add(self, place: str, entry: bytes) -> None:
         """May send a batch. Raises ClientError where no batch is taken."""
@@ -66,8 +71,10 @@ class Shipment:
             self._complain("further lines that are not stored are only counted")
 
     def send_if_due(self) -> None:
-        """For input that trickles: nothing waits longer than `max_wait_seconds`."""
-        if self._waiting and self._now() - self._oldest_at >= self._max_wait_seconds:
+        """The same, where the wait is over."""
+        if self._max_wait_seconds is None or not self._waiting:
+            return
+        if self._now() - self._oldest_at >= self._max_wait_seconds:
             self.send()
 
     def send(self) -> None:

@@ -86,7 +86,7 @@ class LogdClient:
     ) -> Page:
         """A page of at most `limit` (1-1000) entries, newest first; `from_` inclusive, `to` not."""
         page = self.list_raw(search, level=level, from_=from_, to=to, limit=limit, cursor=cursor)
-        logs = tuple(_decoded(text) for text in page.logs)
+        logs = tuple(decoded_entry(text) for text in page.logs)
         return Page(logs, page.next_cursor, page.total, page.partial)
 
     def list_raw(
@@ -141,7 +141,7 @@ class LogdClient:
     ) -> Iterator[LogEntry]:
         """The entries of all pages, newest first."""
         for page in self.pages(search, level=level, from_=from_, to=to):
-            yield from map(_decoded, page.logs)
+            yield from map(decoded_entry, page.logs)
 
     def stats(self) -> Stats:
         return self._channel.get(f"{self._logs}/stats", {}, Stats)
@@ -152,7 +152,7 @@ class LogdClient:
         return msgspec.structs.replace(entry, project_id=self.project_id)
 
 
-def _decoded(text: msgspec.Raw) -> LogEntry:
+def decoded_entry(text: msgspec.Raw) -> LogEntry:
     try:
         return _ENTRY.decode(text)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:

@@ -80,8 +80,8 @@ class Fault(msgspec.Struct, frozen=True):
     position: int | None = None
 
     def __str__(self) -> str:
-        place = (self.pointer or "").lstrip("/") or self.parameter
-        return f"{place}: {self.detail}" if place else self.detail
+        place = (self.pointer or "").lstrip("/") or self.parameter or ""
+        return self.detail if self.detail.startswith(place) else f"{place}: {self.detail}"
 
 
 class Problem(msgspec.Struct, frozen=True, rename="camel"):

@@ -51,6 +51,7 @@ class IncomingBody:
         self._began_at = trio.current_time()
         self._came = 0
         self._held = 0
+        self._given_up = False
         self.complete = False
         self.client_gone = False
         self.settled = trio.Event()
@@ -82,13 +83,13 @@ class IncomingBody:
         self._held = 0
 
     async def skip(self, seconds: float) -> None:
-        """Read on to the end of an unwanted body where that is near."""
+        """Read on to the end of an unwanted body where that is near, and comes soon."""
         most = self._came + SKIPPED_BYTES
-        if self._declared_bytes is not None and self._declared_bytes > most:
+        if self._given_up or (self._declared_bytes is not None and self._declared_bytes > most):
             return
         with trio.move_on_after(seconds):
             while not self.complete and self._came <= most:
-                await self._next()
+                await self._receive_piece()
 
     def abandon(self) -> None:
         """Nobody wants the rest."""
@@ -97,9 +98,14 @@ class IncomingBody:
     async def _next(self) -> bytes:
         """The next piece. Raises BodyTooSlow."""
         with trio.move_on_after(self._stall_seconds) as progress:
-            message = await self._receive()
-        if progress.cancelled_caught:
-            raise BodyTooSlow("the body stalled")
+            piece = await self._receive_piece()
+        if progress.cancelled_caught or self._trickles():
+            self._given_up = True
+            raise BodyTooSlow(f"the body stalled, or was below {MIN_BODY_BYTES_PER_SECOND} bytes/s")
+        return piece
+
+    async def _receive_piece(self) -> bytes:
+        message = await self._receive()
         if message["type"] == "http.disconnect":
             self.client_gone = True
             self.settled.set()
@@ -109,10 +115,9 @@ class IncomingBody:
         if not message.get("more_body", False):
             self.complete = True
             self.settled.set()
-        elif self._trickles():
-            raise BodyTooSlow(f"the body is slower than {MIN_BODY_BYTES_PER_SECOND} bytes/s")
         return piece
 
     def _trickles(self) -> bool:
         elapsed = trio.current_time() - self._began_at
-        return elapsed > self._stall_seconds and self._came < elapsed * MIN_BODY_BYTES_PER_SECOND
+        slow = elapsed > self._stall_seconds and self._came < elapsed * MIN_BODY_BYTES_PER_SECOND
+        return slow and not self.complete

@@ -12,6 +12,7 @@ bounded accordingly, and the tests of the door go through every one of these pla
 import contextlib
 import dataclasses
 import logging
+import re
 from collections.abc import Awaitable, Callable
 from typing import Any, Final, cast
 
@@ -39,6 +40,11 @@ from logd.entry import RandomBytes
 log = logging.getLogger("logd.door")
 
 _RECEIVE_BYTES: Final = 65_536
+
+_LABEL: Final = rb"[0-9A-Za-z_-]{1,63}"
+_HOST: Final = re.compile(
+    rb"(?:%b(?:\.%b)*\.?|\[[0-9A-Fa-f:.]+\])?(?::[0-9]{1,5})?" % (_LABEL, _LABEL)
+)
 
 _REFUSALS: Final = {
     400: ("malformed_request", "this is not an HTTP/1.1 request"),
@@ -127,8 +133,9 @@ class HttpConnection(TCPServer):
 
     async def _idle_timeout(self) -> None:
         """Runs from the end of one request until the next one's head is complete."""
-        self._head_begun = False
-        self._idle = trio.CancelScope(deadline=trio.current_time() + self._idle_seconds)
+        self._head_begun = self._http.has_unread_input()
+        seconds = self._head_seconds if self._head_begun else self._idle_seconds
+        self._idle = trio.CancelScope(deadline=trio.current_time() + seconds)
         self._idle_seconds = self.config.keep_alive_timeout
         with self._idle:
             await self.context.terminated.wait()
@@ -173,6 +180,10 @@ class _Http1(H11Protocol):
             await super().handle(event)
         except BadHead as refusal:
             await self.refuse(refusal)
+
+    def has_unread_input(self) -> bool:
+        """Whether the client has begun its next request before the answer to this one."""
+        return bool(self.connection.trailing_data[0])
 
     async def refuse(self, refusal: BadHead) -> None:
         """Answer a request whose head goes no further, and close."""
@@ -233,6 +244,9 @@ def check_head(request: h11.Request) -> None:
     size = len(request.target) + sum(len(name) + len(value) + 4 for name, value in request.headers)
     if size > MAX_HEAD_BYTES:
         raise _refusal(431)
+    host = dict(request.headers).get(b"host", b"")
+    if len(host) > 260 or not _HOST.fullmatch(host):
+        raise BadHead(400, "malformed_request", "the Host header is no host")
     if _origin_form(request.target) is None:
         raise BadHead(400, "malformed_request", "the request target must be a path or a URL")
 

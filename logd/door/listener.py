@@ -102,13 +102,15 @@ class Door:
         listeners: Sequence[trio.SocketListener],
         connections: trio.Nursery,
     ) -> None:
-        async with trio.open_nursery() as accepting:
+        try:
+            async with trio.open_nursery() as accepting:
+                for listener in listeners:
+                    accepting.start_soon(self._accept, listener, connections)
+                await stop.wait()
+                accepting.cancel_scope.cancel()
+        finally:
             for listener in listeners:
-                accepting.start_soon(self._accept, listener, connections)
-            await stop.wait()
-            accepting.cancel_scope.cancel()
-        for listener in listeners:
-            await listener.aclose()
+                listener.socket.close()
 
     async def _accept(self, listener: trio.SocketListener, connections: trio.Nursery) -> None:
         while True:

@@ -12,8 +12,8 @@ Transport = trio.SocketStream | trio.SSLStream[trio.SocketStream]
 
 
 class GuardedStream:
-    """`closed`: the server is done with it. `at_eof`: the client has sent all it will. `linger`: it may still be sending a request
-    that was answered already."""
+    """`closed`: the server is done with it. `at_eof`: the client has sent all it will.
+    `linger`: it may still be sending a request that was answered already."""
 
     def __init__(self, transport: Transport, stall_seconds: float) -> None:
         self._transport = transport

@@ -20,7 +20,7 @@ from msgspec import UNSET, Raw, UnsetType
 from logd import entry as limits
 from logd.entry import LEVEL_CODE, LEVELS, LevelName, ProjectId
 from logd.errors import LogdError
-from logd.format.separated import Int64s, concatenate, join_texts, longest
+from logd.format.separated import SEPARATOR, Int64s, concatenate, join_texts, longest
 from logd.timestamps import BadTimestamp, parse_timestamp, parse_timestamps
 
 MAX_ERRORS_LISTED: Final = 100
@@ -202,14 +202,16 @@ def _decode_fast(body: bytes, project: ProjectId, received_ns: int, ndjson: bool
     source_texts = [e.source for e in entries]
     messages = join_texts([e.message for e in entries])
     sources = join_texts(source_texts)
-    tag_texts = [bytes(e.tags) for e in entries]
-    tags = b"\xfe".join(tag_texts)
-    metas = b"\xfe".join([e.meta for e in entries])
+    tags = SEPARATOR.join([e.tags for e in entries])
+    metas = SEPARATOR.join([e.meta for e in entries])
     if (
-        (len(messages) > limits.MAX_MESSAGE_BYTES and longest(messages, count) > 8192)
+        (
+            len(messages) > limits.MAX_MESSAGE_BYTES
+            and longest(messages, count) > limits.MAX_MESSAGE_BYTES
+        )
         or not all(map(_is_source, set(source_texts)))
-        or not all(map(_is_tag_list, set(tag_texts)))
-        or metas.count(b"\xfe{") != count - 1
+        or not all(map(_is_tag_list, set(tags.split(SEPARATOR))))
+        or metas.count(SEPARATOR + b"{") != count - 1
         or metas[:1] != b"{"
         or (len(metas) > limits.MAX_META_BYTES and longest(metas, count) > limits.MAX_META_BYTES)
     ):
@@ -468,6 +470,6 @@ def _to_batch(entries: Sequence[_Parsed]) -> Batch:
         levels=bytes([LEVEL_CODE[e.level] for e in entries]),
         messages=join_texts([e.message for e in entries]),
         sources=join_texts([e.source for e in entries]),
-        tags=b"\xfe".join([e.tags for e in entries]),
-        metas=b"\xfe".join([e.meta for e in entries]),
+        tags=SEPARATOR.join([e.tags for e in entries]),
+        metas=SEPARATOR.join([e.meta for e in entries]),
     )

@@ -54,7 +54,7 @@ from logd.entry import Seq
 from logd.format import postings, vocabulary
 from logd.format.body import Batch
 from logd.format.columns import compress, decompress, from_planes, to_planes
-from logd.format.separated import SEPARATOR, edges
+from logd.format.separated import SEPARATOR, Numbering, edges
 from logd.format.templates import PLACEHOLDER, TemplateCodes, VariableBlock, split_block
 from logd.format.wal import Idempotency
 from logd.words import fold_utf8
@@ -241,9 +241,9 @@ def _cut(blob: bytes, at: Int64s, start: int, stop: int) -> bytes:
 
 def _dictionary(blob: bytes) -> tuple[list[bytes], Int64s]:
     """(distinct texts in order of appearance, int64[n] the code of each text)."""
-    codes: dict[bytes, int] = {}
-    numbers = [codes.setdefault(text, len(codes)) for text in blob.split(SEPARATOR)]
-    return list(codes), np.array(numbers, np.int64)
+    numbering = Numbering()
+    codes = numbering.encode(blob)
+    return list(numbering), codes
 
 
 def _times(ts: Int64s) -> _EncodedPart:

@@ -25,12 +25,13 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from logd.format.columns import byte_width, from_planes, to_planes
+from logd.format.columns import from_planes, to_planes
 from logd.format.pages import PagedValue, encode_pages
 
 MAGIC: Final = b"LVAR"
 HASH_BITS: Final = 24
-_PAGE_HASHES: Final = 512
+_PAGE_HASHES: Final = 1024
+_SLOT_BITS: Final = 18  # of the tables that find shared hashes: they fit the cache
 _PAGE: Final = struct.Struct("<IIBBBB")
 
 Int64s = npt.NDArray[np.int64]
@@ -59,8 +60,16 @@ def hash_words(data: bytes, starts: Int64s, lengths: Int64s) -> UInt64s:
     its values differing.
     """
     words = _eight_bytes(data)
-    first = words[starts] & _MASKS[np.minimum(lengths, 8)]
-    out = (first ^ lengths.astype(np.uint64)) * _MIX_1
+    return _hash(words, _heads(words, starts, lengths), starts, lengths)
+
+
+def _heads(words: UInt64s, starts: Int64s, lengths: Int64s) -> UInt64s:
+    """uint64[n]: the first eight bytes of each word, zeros behind its end."""
+    return words.take(starts) & _MASKS.take(np.minimum(lengths, 8))
+
+
+def _hash(words: UInt64s, heads: UInt64s, starts: Int64s, lengths: Int64s) -> UInt64s:
+    out = heads * _MIX_1
     out ^= out >> np.uint64(32)
     done = 8
     longer = np.flatnonzero(lengths > done)
@@ -93,23 +102,19 @@ def encode_postings(data: bytes, lengths: Int64s, rows: Int64s) -> bytes:
     """The index of the words in `data`, folded and one behind the other, word i of `lengths[i]`
     bytes in entry `rows[i]` (< 65,536)."""
     starts = np.cumsum(lengths) - lengths
-    hashes = hash_words(data, starts, lengths) >> np.uint64(64 - HASH_BITS)
+    words = _eight_bytes(data)
+    heads = _heads(words, starts, lengths)
+    hashes = _hash(words, heads, starts, lengths) >> np.uint64(64 - HASH_BITS)
+    shared = _shared_hashes(data, words, heads, starts, lengths, hashes)
     keys = (hashes << np.uint64(16)) | rows.astype(np.uint64)
     keys.sort()
     keys = keys[_first_of_runs(keys)]
     listed = (keys >> np.uint64(16)).astype(np.uint32)
+    unique_at = np.flatnonzero(_first_of_runs(listed))
     entries = (keys & np.uint64(0xFFFF)).astype(np.int64)
-    heads = np.flatnonzero(_first_of_runs(listed))
-    unique = listed[heads]
-    counts = np.diff(heads, append=len(listed))
-    shared = shared_hashes(data, starts, lengths, hashes)
-    pages = []
-    for begin in range(0, len(unique), _PAGE_HASHES):
-        end = min(begin + _PAGE_HASHES, len(unique))
-        stop = int(heads[end]) if end < len(heads) else len(entries)
-        some = entries[int(heads[begin]) : stop]
-        pages.append(_encode_page(unique[begin:end], counts[begin:end], some))
-    return encode_pages(MAGIC, shared.tobytes(), unique[::_PAGE_HASHES].tolist(), pages)
+    pages = _encode_pages(listed[unique_at], unique_at, entries)
+    first_hashes = listed[unique_at[::_PAGE_HASHES]].tolist()
+    return encode_pages(MAGIC, shared.tobytes(), first_hashes, pages)
 
 
 def _first_of_runs(values: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
@@ -118,18 +123,48 @@ def _first_of_runs(values: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
     return first
 
 
-def _encode_page(hashes: UInt32s, counts: Int64s, entries: Int64s) -> bytes:
-    gaps = np.diff(hashes, prepend=hashes[:1]).astype(np.uint32)
+def _encode_pages(hashes: UInt32s, heads: Int64s, entries: Int64s) -> list[bytes]:
+    """`heads`: where each hash's posting list begins in `entries`."""
+    gaps = np.diff(hashes, prepend=hashes[:1])
+    gaps[::_PAGE_HASHES] = 0
+    counts = np.diff(heads, append=len(entries)) - 1
     steps = np.diff(entries, prepend=0)
-    heads = np.cumsum(counts) - counts
     steps[heads] = entries[heads]
-    columns = (gaps, (counts - 1).astype(np.uint32), steps.astype(np.uint32))
-    widths = [byte_width(int(column.max())) for column in columns]
-    header = _PAGE.pack(len(hashes), len(entries), *widths, 0)
-    return header + b"".join([to_planes(column) for column in columns])
+    columns = [_Planes(gaps), _Planes(counts), _Planes(steps)]
+    widths = [column.width for column in columns]
+    pages = []
+    for begin in range(0, len(hashes), _PAGE_HASHES):
+        end = min(begin + _PAGE_HASHES, len(hashes))
+        low = int(heads[begin])
+        high = int(heads[end]) if end < len(heads) else len(entries)
+        header = _PAGE.pack(end - begin, high - low, *widths, 0)
+        spans = ((begin, end), (begin, end), (low, high))
+        parts = [c.cut(*span) for c, span in zip(columns, spans, strict=True)]
+        pages.append(b"".join([header, *parts]))
+    return pages
 
 
-def shared_hashes(data: bytes, starts: Int64s, lengths: Int64s, hashes: UInt64s) -> UInt32s:
+class _Planes:
+    """The planes of a whole column, from which pages are cut."""
+
+    def __init__(self, values: npt.NDArray[np.integer[Any]]) -> None:
+        count = len(values)
+        raw = to_planes(values.astype(np.uint32))
+        self.width = len(raw) // count if count else 1
+        self._planes = [raw[k * count : (k + 1) * count] for k in range(self.width)]
+
+    def cut(self, begin: int, end: int) -> bytes:
+        return b"".join([plane[begin:end] for plane in self._planes])
+
+
+def _shared_hashes(
+    data: bytes,
+    words: UInt64s,
+    heads: UInt64s,
+    starts: Int64s,
+    lengths: Int64s,
+    hashes: UInt64s,
+) -> UInt32s:
     """The hashes that two different words share, sorted; exact.
 
     Rounds: every word is entered in a table by bits of its hash, the last one of a slot stands for
@@ -137,17 +172,17 @@ def shared_hashes(data: bytes, starts: Int64s, lengths: Int64s, hashes: UInt64s)
     different ones, those of one hash are found; the others (same slot, other hash) go to the next
     round, which takes other bits.
     """
-    words = _eight_bytes(data)
     left = np.arange(len(starts), dtype=np.int32)
-    table = np.empty(1 << 20, np.int32)  # only slots just written are read
+    table = np.empty(1 << _SLOT_BITS, np.int32)  # only slots just written are read
     found: list[UInt64s] = []
-    for shift in (HASH_BITS - 20, 0):
-        slots = (hashes[left] >> np.uint64(shift)) & np.uint64(0xFFFFF)
-        table[slots] = left
-        other = table[slots]
-        differ = ~_equal(words, starts, lengths, left, other)
-        left, other = left[differ], other[differ]
-        same_hash = hashes[left] == hashes[other]
+    for shift in (HASH_BITS - _SLOT_BITS, 0):
+        slots = (hashes.take(left) >> np.uint64(shift)) & np.uint64((1 << _SLOT_BITS) - 1)
+        slot_numbers = slots.astype(np.int32)
+        table[slot_numbers] = left
+        other = table.take(slot_numbers)
+        differ = np.flatnonzero(~_equal(words, heads, starts, lengths, left, other))
+        left, other = left.take(differ), other.take(differ)
+        same_hash = hashes.take(left) == hashes.take(other)
         found.append(hashes[left[same_hash]])
         left = left[~same_hash]
     found.append(_shared_by_list(data, starts, lengths, hashes, left))
@@ -169,15 +204,21 @@ def _shared_by_list(
 
 
 def _equal(
-    words: UInt64s, starts: Int64s, lengths: Int64s, left: Int32s, other: Int32s
+    words: UInt64s,
+    heads: UInt64s,
+    starts: Int64s,
+    lengths: Int64s,
+    left: Int32s,
+    other: Int32s,
 ) -> npt.NDArray[np.bool_]:
-    """bool[n]: word left[i] equals word other[i]."""
-    size = lengths[left]
-    equal: npt.NDArray[np.bool_] = size == lengths[other]
-    masks = _MASKS[np.minimum(size, 8)]
-    equal &= (words[starts[left]] & masks) == (words[starts[other]] & masks)
+    """bool[n]: word left[i] equals word other[i]. A word holds no zero byte, so words of up to
+    eight bytes are equal where their heads are."""
+    equal: npt.NDArray[np.bool_] = heads.take(left) == heads.take(other)
+    size = lengths.take(left)
+    longer = np.flatnonzero(equal & (size >= 8))
+    equal[longer] = size[longer] == lengths[other[longer]]
     done = 8
-    longer = np.flatnonzero(equal & (size > done))
+    longer = longer[equal[longer] & (size[longer] > done)]
     while len(longer):
         masks = _MASKS[np.minimum(size[longer] - done, 8)]
         ours = words[starts[left[longer]] + done] & masks

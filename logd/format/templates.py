@@ -21,7 +21,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from logd.format.separated import SEPARATOR
+from logd.format.separated import SEPARATOR, Numbering
 
 PLACEHOLDER: Final = b"\xff"
 
@@ -34,17 +34,16 @@ class TemplateCodes:
     """The templates of a chunk, numbered in order of appearance."""
 
     def __init__(self) -> None:
-        self.codes: dict[bytes, int] = {}
+        self._codes = Numbering()
+
+    def __len__(self) -> int:
+        return len(self._codes)
 
     def encode(self, separated_templates: bytes) -> Int64s:
-        codes = self.codes
-        return np.array(
-            [codes.setdefault(t, len(codes)) for t in separated_templates.split(SEPARATOR)],
-            np.int64,
-        )
+        return self._codes.encode(separated_templates)
 
     def texts(self) -> list[bytes]:
-        return list(self.codes)
+        return list(self._codes)
 
 
 class VariableBlock(msgspec.Struct, frozen=True):
@@ -74,10 +73,24 @@ def split_block(blob: bytes, templates: TemplateCodes) -> VariableBlock:
     starts, ends = _variables(array)
     codes = templates.encode(_template_bytes(array, starts, ends))
     separators = np.flatnonzero(array == SEPARATOR[0])
-    rows = np.searchsorted(separators, starts)
-    order = _slot_order(codes, rows, len(templates.codes))
-    lengths = (ends - starts)[order]
-    return VariableBlock(codes, lengths, _gather(array, starts[order], lengths), rows[order])
+    per_entry = np.diff(np.searchsorted(starts, separators), prepend=0, append=len(starts))
+    slots = np.zeros(len(templates), np.int64)
+    slots[codes] = per_entry
+    rows = np.repeat(np.arange(len(codes)), per_entry)
+    places = SlotLayout(codes, slots).places(per_entry)
+    lengths = ends - starts
+    return VariableBlock(
+        codes,
+        _scattered(lengths, places),
+        _gather(array, _scattered(starts, places), _scattered(lengths, places)),
+        _scattered(rows, places),
+    )
+
+
+def _scattered(values: Int64s, places: Int64s) -> Int64s:
+    out = np.empty(len(values), np.int64)
+    out[places] = values
+    return out
 
 
 def _variables(array: Bytes) -> tuple[Int64s, Int64s]:
@@ -86,41 +99,22 @@ def _variables(array: Bytes) -> tuple[Int64s, Int64s]:
     framed = np.zeros(len(array) + 2, np.bool_)
     framed[1:-1] = word
     edges = np.flatnonzero(framed[1:] != framed[:-1])
-    # A 16-bit count wraps, but two counts of one word differ by less than 65,536.
-    digits = np.zeros(len(array) + 1, np.uint16)
-    np.cumsum(digit, dtype=np.uint16, out=digits[1:])
-    at_edges = digits[edges]
-    has_digit = at_edges[0::2] != at_edges[1::2]
-    return edges[0::2][has_digit], edges[1::2][has_digit]
+    digits = np.zeros(len(array) + 1, np.int32)  # narrower sums are slower
+    np.cumsum(digit, dtype=np.int32, out=digits[1:])
+    at_edges = digits.take(edges)
+    first = 2 * np.flatnonzero(at_edges[0::2] != at_edges[1::2])
+    return edges.take(first), edges.take(first + 1)
 
 
 def _template_bytes(array: Bytes, starts: Int64s, ends: Int64s) -> bytes:
     marks = np.zeros(len(array) + 1, np.int8)
     marks[starts] = 1
     marks[ends] = -1  # a variable never ends where the next begins: a separator lies between
-    keep = np.cumsum(marks[:-1], dtype=np.int8) == 0
+    keep = np.cumsum(marks[:-1], dtype=np.int32) == 0
     keep[starts] = True
     texts = array.copy()
     texts[starts] = PLACEHOLDER[0]
-    out: bytes = texts[keep].tobytes()
-    return out
-
-
-def _slot_order(codes: Int64s, rows: Int64s, templates: int) -> Int64s:
-    """order[i]: which variable, in entry order, comes i-th in slot order."""
-    per_entry = np.bincount(rows, minlength=len(codes))
-    layout = SlotLayout(codes, _per_template(codes, per_entry, templates))
-    first = np.cumsum(per_entry) - per_entry
-    slots = np.arange(len(rows)) - first[rows]
-    order = np.empty(len(rows), np.int64)
-    order[layout.positions(rows, slots)] = np.arange(len(rows))
-    return order
-
-
-def _per_template(codes: Int64s, per_entry: Int64s, templates: int) -> Int64s:
-    out = np.zeros(templates, np.int64)
-    out[codes] = per_entry
-    return out
+    return texts.compress(keep).tobytes()
 
 
 class SlotLayout:
@@ -140,14 +134,19 @@ class SlotLayout:
         self._rank = np.empty(len(codes), np.int64)
         self._rank[by_code] = np.arange(len(codes)) - first[codes[by_code]]
 
+    def places(self, per_entry: Int64s) -> Int64s:
+        """int64[variables]: position in slot order of each variable in entry order;
+        `per_entry`: int64[entries], the variables of each."""
+        first = np.cumsum(per_entry) - per_entry
+        step = np.repeat(self._entries[self.codes], per_entry)
+        slot = np.arange(self.variables) - np.repeat(first, per_entry)
+        out: Int64s = np.repeat(self._begin[self.codes] + self._rank, per_entry) + slot * step
+        return out
+
     def rows(self) -> Int64s:
         """int64[variables]: the entry that each variable, in slot order, belongs to."""
-        wanted = self._slots[self.codes]
-        entry = np.repeat(np.arange(len(self.codes)), wanted)
-        slot = np.arange(len(entry)) - (np.cumsum(wanted) - wanted)[entry]
-        out = np.empty(len(entry), np.int64)
-        out[self.positions(entry, slot)] = entry
-        return out
+        per_entry = self._slots[self.codes]
+        return _scattered(np.repeat(np.arange(len(self.codes)), per_entry), self.places(per_entry))
 
     def positions(self, rows: Int64s, slots: Int64s) -> Int64s:
         """Positions in slot order of the variables `slots` of the entries `rows`."""
@@ -158,12 +157,10 @@ class SlotLayout:
 
 def _gather(array: Bytes, starts: Int64s, lengths: Int64s) -> bytes:
     """The bytes of many spans, one behind the other."""
-    total = int(lengths.sum())
     before = np.cumsum(lengths) - lengths
-    index = np.repeat(starts - before, lengths)
-    index += np.arange(total)
-    out: bytes = array[index].tobytes()
-    return out
+    index = np.repeat((starts - before).astype(np.int32), lengths)
+    index += np.arange(len(index), dtype=np.int32)
+    return array.take(index).tobytes()
 
 
 def join_texts_at(

@@ -42,7 +42,7 @@ import numpy.typing as npt
 
 from logd.format.columns import byte_width, compress, decompress, from_planes, to_planes
 from logd.format.pages import PagedValue, encode_pages
-from logd.format.separated import SEPARATOR, fold_separated
+from logd.format.separated import SEPARATOR, Numbering, fold_separated
 
 MAGIC: Final = b"LVOC"
 TEMPLATE, SOURCE, TAG_LIST = 0, 1, 2
@@ -66,11 +66,13 @@ class Targets(msgspec.Struct, frozen=True):
 def encode_vocabulary(texts: Sequence[Sequence[bytes]], counts: Sequence[Int64s]) -> bytes:
     """`texts[kind]`: the dictionary's texts as word-bearing UTF-8, by code; `counts[kind]`:
     int64[4, texts], entries of each level."""
-    numbers: dict[bytes, int] = {}
+    numbers = Numbering()
+    numbers[SEPARATOR]  # is not a word, and sorts behind all words
     occurrences = [_occurrences(kind, texts[kind], numbers) for kind in range(KINDS)]
-    words = sorted(numbers)
-    rank = np.empty(len(words), np.int64)
-    rank[[numbers[word] for word in words]] = np.arange(len(words))
+    ordered = sorted(numbers)
+    rank = np.empty(len(ordered), np.int64)
+    rank[[numbers[word] for word in ordered]] = np.arange(len(ordered))
+    words = ordered[:-1]
     flat = np.concatenate(occurrences)
     keys = np.unique((rank[flat >> 18] << 18) | (flat & 0x3FFFF))
     word_of, target = keys >> 18, keys & 0x3FFFF
@@ -85,17 +87,16 @@ def encode_vocabulary(texts: Sequence[Sequence[bytes]], counts: Sequence[Int64s]
     return encode_pages(MAGIC, head, range(0, len(words), _PAGE_WORDS), pages)
 
 
-def _occurrences(kind: int, texts: Sequence[bytes], numbers: dict[bytes, int]) -> Int64s:
+def _occurrences(kind: int, texts: Sequence[bytes], numbers: Numbering) -> Int64s:
     """int64[k]: word number << 18 | target, for every word occurrence in the kind's texts."""
     if not texts:
         return np.zeros(0, np.int64)
     tokens = _WORD_OR_SEPARATOR.findall(fold_separated(SEPARATOR.join(texts)))
-    found = np.array(
-        [-1 if t == SEPARATOR else numbers.setdefault(t, len(numbers)) for t in tokens], np.int64
-    )
-    is_word = found >= 0
+    found = np.fromiter(map(numbers.__getitem__, tokens), np.int64, len(tokens))
+    is_word = found != numbers[SEPARATOR]
     code = np.cumsum(~is_word)
-    return (found[is_word] << 18) | (kind << 16) | code[is_word]
+    out: Int64s = (found[is_word] << 18) | (kind << 16) | code[is_word]
+    return out
 
 
 def _encode_page(words: Sequence[bytes], word_of: Int64s, target: Int64s) -> bytes:

@@ -7,11 +7,9 @@ literal as it was sent, so `1.50` is the words `1` and `50`; true, false and nul
 an array if one of its elements matches; an object does not.
 """
 
-import functools
-import itertools
 import json
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final, TypeAlias, cast
 
 from logd.query.ast import And, Field, Node, Not, Term, Word, WordKind
@@ -50,10 +48,10 @@ class _Entry:
     def has(self, term: Term) -> bool:
         if term.meta_path is not None:
             return self._meta_has(term.meta_path, term.words)
-        if not matches_words(term.words, self._folded):
-            return False
         if term.field is Field.ANY and len(term.words) == 1:
-            return True
+            return matches_words(term.words, self._folded)
+        if not _all_occur(term.words, self._folded):
+            return False
         return any(matches_words(term.words, text) for text in self._values(term.field))
 
     def _values(self, field: Field) -> Iterator[str]:
@@ -68,10 +66,9 @@ class _Entry:
     def _meta_has(self, path: Sequence[str], words: Sequence[Word]) -> bool:
         if self._meta_folded is None:
             self._meta_folded = fold(self._meta.decode())
-        if "\\" not in self._meta_folded:  # then each text in it stands there as it is
-            for word in words:
-                if word.text not in self._meta_folded:
-                    return False
+        # without escapes each text in the JSON stands there as it is
+        if "\\" not in self._meta_folded and not _all_occur(words, self._meta_folded):
+            return False
         if self._meta_object is None:
             self._meta_object = _parse_object(self._meta.decode())
         values = _texts_at(self._meta_object, ".".join(path))
@@ -87,54 +84,55 @@ _FIELDS: Final = (Field.MESSAGE, Field.SOURCE, Field.TAG)
 
 def matches_words(words: Sequence[Word], text: str) -> bool:
     """Whether the words, at least one, match consecutive words of a folded text."""
+    if not _all_occur(words, text):
+        return False
+    if len(words) == 1:
+        return _matches_word(words[0], text)
+    return _matches_phrase(words, split_words(text))
+
+
+def _all_occur(words: Sequence[Word], text: str) -> bool:
+    """Whether each is somewhere in the text, if only within other words: what is cheap to ask."""
     for word in words:
         if word.text not in text:
             return False
-    return _search_of(tuple(words))(text)
+    return True
 
 
-_MAX_PATTERN_WORDS: Final = 16
-"""A pattern holds the interpreter's lock while it searches, and a phrase of one word over and over
-costs it as many steps as the phrase has words, at every word of the text."""
-
-_IN: Final = "".join(chr(code) for code in range(0x80) if WORD_BYTE[code]) + "\x80-\U0010ffff"
-"""The characters of words, for a character class; all others are between words."""
-
-
-@functools.lru_cache(maxsize=4096)
-def _search_of(words: tuple[Word, ...]) -> Callable[[str], bool]:
-    """The search for these words in a folded text that has each of them somewhere."""
-    if len(words) == 1 and words[0].kind is WordKind.SUBSTRING:
-        return lambda text: True
-    if len(words) > _MAX_PATTERN_WORDS:
-        return lambda text: _matches_phrase(words, split_words(text))
-    pattern = re.compile(_pattern(words))
-    return lambda text: pattern.search(text) is not None
+def _matches_word(word: Word, text: str) -> bool:
+    """For a word that occurs somewhere in the text."""
+    kind = word.kind
+    if kind is WordKind.SUBSTRING:
+        return True
+    start = text.index(word.text)
+    end = start + len(word.text)
+    if not _in_word(text, start - 1) and (kind is WordKind.PREFIX or not _in_word(text, end)):
+        return True
+    # that was within a longer word; the tokenizer knows where the others are
+    return text.find(word.text, end) >= 0 and _matches_phrase((word,), split_words(text))
 
 
-def _pattern(words: Sequence[Word]) -> str:
-    """It begins with a literal, which `re` finds fast, and never gives back a character, so that
-    each place in the text is tried once."""
-    first = words[0].text
-    parts = [first]
-    if words[0].kind is not WordKind.SUBSTRING:
-        parts.append(f"(?<![{_IN}]{first})")
-    for before, word in itertools.pairwise(words):
-        parts.append(_gap_after(before))
-        parts.append(f"(?>[{_IN}]*?{word.text})" if word.kind is WordKind.SUBSTRING else word.text)
-    if words[-1].kind is WordKind.EXACT:
-        parts.append(f"(?![{_IN}])")
-    return "".join(parts)
-
-
-def _gap_after(word: Word) -> str:
-    rest_of_word = "" if word.kind is WordKind.EXACT else f"[{_IN}]*+"
-    return f"{rest_of_word}[^{_IN}]++"
+def _in_word(text: str, index: int) -> bool:
+    """Whether a character of a word stands there; outside of the text there is none."""
+    return 0 <= index < len(text) and WORD_BYTE[min(ord(text[index]), 0x80)] == 1
 
 
 def _matches_phrase(words: Sequence[Word], found: Sequence[str]) -> bool:
-    """Whether the words match consecutive ones of those found in a text: word after word, what is
-    left of the places where the phrase could begin."""
+    """Whether the words match consecutive ones of those found in a text."""
+    for word in words[:-1]:
+        if word.kind is not WordKind.EXACT:
+            return _matches_anywhere(words, found)
+    last = words[-1].kind
+    if last is WordKind.SUBSTRING:
+        return _matches_anywhere(words, found)
+    phrase = " ".join([word.text for word in words])
+    end = " " if last is WordKind.EXACT else ""
+    return f" {phrase}{end}" in f" {' '.join(found)} "
+
+
+def _matches_anywhere(words: Sequence[Word], found: Sequence[str]) -> bool:
+    """`_matches_phrase` for words of any kind: word after word, what is left of the places where
+    the phrase could begin."""
     starts: Sequence[int] = range(len(found) - len(words) + 1)
     for offset, word in enumerate(words):
         text = word.text

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from logd.entry import LEVELS, Entry, Seq
 from logd.format.body import Batch
-from logd.format.separated import SEPARATOR, edges, fold_separated
+from logd.format.separated import SEPARATOR, Numbering, edges, fold_separated
 from logd.format.vocabulary import SOURCE, TAG_LIST
 from logd.query.ast import Field, Term, Word, WordKind
 from logd.query.match import matches, matches_words
@@ -83,9 +83,9 @@ def _folded(blob: bytes, count: int) -> tuple[bytes, Int64s]:
 
 
 def _distinct(blob: bytes) -> _Dictionary:
-    codes: dict[bytes, int] = {}
-    numbers = [codes.setdefault(text, len(codes)) for text in blob.split(SEPARATOR)]
-    return _Dictionary(list(codes), np.array(numbers, np.int64))
+    numbering = Numbering()
+    codes = numbering.encode(blob)
+    return _Dictionary(list(numbering), codes)
 
 
 class TailSearch:

@@ -1,7 +1,7 @@
 """HTTP by hand: for what no decent client would send."""
 
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 
 import msgspec
 import trio
@@ -83,10 +83,8 @@ async def exchange(daemon: Daemon, data: bytes) -> bytes:
 
 async def send_what_is_taken(stream: trio.SocketStream, data: bytes) -> None:
     """The daemon may answer and close before it has all."""
-    try:
+    with suppress(trio.BrokenResourceError):
         await stream.send_all(data)
-    except trio.BrokenResourceError:
-        pass
 
 
 async def assert_healthy(daemon: Daemon) -> None:

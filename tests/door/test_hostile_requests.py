@@ -18,7 +18,9 @@ H2_SETTINGS = b"\x00\x00\x00\x04\x00\x00\x00\x00\x00"
 
 
 def h2_frame(kind: int, flags: int, stream: int, payload: bytes) -> bytes:
-    return len(payload).to_bytes(3, "big") + bytes([kind, flags]) + stream.to_bytes(4, "big") + payload
+    return (
+        len(payload).to_bytes(3, "big") + bytes([kind, flags]) + stream.to_bytes(4, "big") + payload
+    )
 
 
 def hpack(*pairs: tuple[bytes, bytes]) -> bytes:

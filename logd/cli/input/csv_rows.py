@@ -36,8 +36,8 @@ class CsvRows:
         self._header: list[str] | None = None
         self._open = ""
 
-    def read(self, line: bytes) -> bytes | None:
-        """A `Reader`. Raises CommandError where the header lacks a column: no row can be read."""
+    def entry(self, line: bytes) -> bytes | None:
+        """As `LineFormat`. Raises CommandError where the header lacks a column."""
         self._open += line.decode("utf-8-sig" if self._header is None else "utf-8", "replace")
         if self._open.count('"') % 2:
             self._open += "\n"
@@ -48,8 +48,8 @@ class CsvRows:
             return None
         return self._entry(dict(zip(self._header, row, strict=False)), row) if row else None
 
-    def check_end(self) -> None:
-        """Raises Unreadable where the file ends within a cell."""
+    def end(self) -> None:
+        """As `LineFormat`."""
         if self._open:
             raise Unreadable("a quoted cell has no end")
 

@@ -1,6 +1,6 @@
 """The entry that a line becomes, and what stands in where the line does not say."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Final
 
 import msgspec
@@ -10,10 +10,6 @@ from logd.entry import LevelName
 
 Fields = dict[str, Raw]
 """A JSON object whose values stay as they came: no number is rounded."""
-
-Reader = Callable[[bytes], bytes | None]
-"""One line, without its end -> the entry's JSON text; None where the line is not (yet) an entry.
-Raises Unreadable."""
 
 _OBJECT: Final = msgspec.json.Decoder(Fields)
 _TEXTS: Final = msgspec.json.Decoder(tuple[str, ...])

@@ -83,4 +83,3 @@ class _Splitter:
         self._number += 1
         self._parts, self._size = [], 0
         return Line(self._number, text[:-1] if text.endswith(b"\r") else text, whole)
-

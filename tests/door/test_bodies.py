@@ -1,0 +1,192 @@
+"""Bodies at the door: limits, compression, slowness, memory."""
+
+import gzip
+import zlib
+
+import pytest
+import trio
+import zstandard
+from live_daemon import Daemon, DaemonFactory
+from raw_http import (
+    Answer,
+    assert_healthy,
+    connected,
+    parse,
+    read_answer,
+    read_to_end,
+    request,
+    send_what_is_taken,
+)
+
+from logd.config import KIB
+
+LIMIT = 128 * KIB
+
+
+def ingest(daemon: Daemon, *headers: str, body: bytes = b"") -> bytes:
+    return request("POST", "/v1/ingest", f"Authorization: Bearer {daemon.key}", *headers, body=body)
+
+
+def chunk(data: bytes) -> bytes:
+    return b"%x\r\n%b\r\n" % (len(data), data)
+
+
+async def test_a_declared_body_over_the_limit_is_refused_unread(make_daemon: DaemonFactory) -> None:
+    async with make_daemon(max_body_bytes=LIMIT) as daemon, connected(daemon) as stream:
+        await stream.send_all(ingest(daemon, "Content-Length: 1000000000"))
+        answer = await read_answer(stream)
+        assert (answer.status, answer.code) == (413, "body_too_large")
+        assert answer.headers["connection"] == "close"
+
+
+async def test_a_chunked_body_over_the_limit_is_cut(make_daemon: DaemonFactory) -> None:
+    async with make_daemon(max_body_bytes=LIMIT) as daemon:
+        async with connected(daemon) as stream:
+            await stream.send_all(ingest(daemon, "Transfer-Encoding: chunked"))
+            await send_what_is_taken(stream, chunk(b" " * 65_536) * 5)
+            answer = parse(await read_to_end(stream))
+        assert answer is not None
+        assert (answer.status, answer.code) == (413, "body_too_large")
+        await assert_healthy(daemon)
+
+
+async def test_a_body_a_little_over_the_limit_leaves_the_connection_usable(
+    make_daemon: DaemonFactory,
+) -> None:
+    async with make_daemon(max_body_bytes=LIMIT) as daemon, connected(daemon) as stream:
+        size = LIMIT + 1000
+        await stream.send_all(ingest(daemon, f"Content-Length: {size}", body=b" " * size))
+        answer = await read_answer(stream)
+        assert answer.status == 413
+        assert "connection" not in answer.headers
+        await stream.send_all(ingest(daemon, "Content-Length: 2", body=b"[]"))
+        assert (await read_answer(stream, answer.rest)).status == 200
+
+
+async def test_a_body_of_the_limit_is_taken(make_daemon: DaemonFactory) -> None:
+    async with make_daemon(max_body_bytes=LIMIT) as daemon, connected(daemon) as stream:
+        body = b"[]" + b" " * (LIMIT - 2)
+        await stream.send_all(ingest(daemon, f"Content-Length: {len(body)}", body=body))
+        assert (await read_answer(stream)).status == 200
+
+
+async def test_the_answer_to_an_unread_body_arrives(make_daemon: DaemonFactory) -> None:
+    """The client writes all of a large body before it looks for an answer."""
+    async with make_daemon(max_body_bytes=LIMIT) as daemon, connected(daemon) as stream:
+        size = 4_000_000
+        await stream.send_all(
+            request("POST", "/v1/ingest", f"Content-Length: {size}") + b" " * size
+        )
+        answer = parse(await read_to_end(stream))
+        assert answer is not None
+        assert answer.status == 401
+
+
+async def test_a_small_refused_body_leaves_the_connection_usable(daemon: Daemon) -> None:
+    async with connected(daemon) as stream:
+        await stream.send_all(request("POST", "/v1/ingest", "Content-Length: 5", body=b"hello"))
+        first = await read_answer(stream)
+        assert first.status == 401
+        assert "connection" not in first.headers
+        await stream.send_all(ingest(daemon, "Content-Length: 2", body=b"[]"))
+        assert (await read_answer(stream, first.rest)).status == 200
+
+
+@pytest.mark.parametrize(
+    ("encoding", "bomb"),
+    [
+        ("gzip", gzip.compress(bytes(50_000_000))),
+        ("deflate", zlib.compress(bytes(50_000_000))),
+        ("zstd", zstandard.ZstdCompressor().compress(bytes(500_000_000))),
+        ("zstd", zstandard.ZstdCompressor(write_content_size=False).compress(bytes(500_000_000))),
+    ],
+    ids=["gzip", "deflate", "zstd with a size", "zstd without"],
+)
+async def test_a_bomb_is_refused_at_the_limit(
+    make_daemon: DaemonFactory, encoding: str, bomb: bytes
+) -> None:
+    async with make_daemon(max_body_bytes=LIMIT) as daemon, connected(daemon) as stream:
+        assert len(bomb) < LIMIT
+        await stream.send_all(
+            ingest(
+                daemon,
+                f"Content-Encoding: {encoding}",
+                f"Content-Length: {len(bomb)}",
+                body=bomb,
+            )
+        )
+        answer = await read_answer(stream)
+        assert (answer.status, answer.code) == (413, "body_too_large")
+        await assert_healthy(daemon)
+
+
+async def test_a_body_that_stalls_is_answered_408(make_daemon: DaemonFactory) -> None:
+    async with make_daemon(stall_timeout_seconds=0.2) as daemon, connected(daemon) as stream:
+        await stream.send_all(ingest(daemon, "Content-Length: 100", body=b"["))
+        answer = parse(await read_to_end(stream))
+        assert answer is not None
+        assert (answer.status, answer.code) == (408, "body_too_slow")
+
+
+async def test_a_body_that_trickles_is_answered_408(make_daemon: DaemonFactory) -> None:
+    async with make_daemon(stall_timeout_seconds=0.3) as daemon, connected(daemon) as stream:
+        await stream.send_all(ingest(daemon, "Content-Length: 100000"))
+        received = await _trickle(stream)
+        answer = parse(received)
+        assert answer is not None
+        assert (answer.status, answer.code) == (408, "body_too_slow")
+
+
+async def _trickle(stream: trio.SocketStream) -> bytes:
+    """A byte every 20 ms, until the daemon closes; what it said."""
+    async with trio.open_nursery() as nursery:
+
+        async def send() -> None:
+            while True:
+                await send_what_is_taken(stream, b" ")
+                await trio.sleep(0.02)
+
+        nursery.start_soon(send)
+        received = await read_to_end(stream)
+        nursery.cancel_scope.cancel()
+    return received
+
+
+async def test_bodies_beyond_the_memory_are_turned_away_and_others_go_on(
+    make_daemon: DaemonFactory,
+) -> None:
+    async with make_daemon(max_body_bytes=LIMIT, body_memory_bytes=LIMIT) as daemon:
+        half = LIMIT // 2
+        async with connected(daemon) as holder, connected(daemon) as other:
+            head = ingest(daemon, f"Content-Length: {LIMIT}")
+            await holder.send_all(head + b" " * (half + 1))
+            await other.send_all(head + b" " * (half + 1))
+            refused = await _first_answer(holder, other)
+            assert (refused.status, refused.code) == (503, "overloaded")
+            assert refused.headers["retry-after"] == "1"
+        async with connected(daemon) as stream:
+            body = b"[]" + b" " * (LIMIT - 2)
+            await stream.send_all(ingest(daemon, f"Content-Length: {LIMIT}", body=body))
+            assert (await read_answer(stream)).status == 200, "all memory is free again"
+
+
+async def _first_answer(*streams: trio.SocketStream) -> Answer:
+    answers: list[Answer] = []
+    async with trio.open_nursery() as nursery:
+
+        async def wait(stream: trio.SocketStream) -> None:
+            answers.append(await read_answer(stream))
+            nursery.cancel_scope.cancel()
+
+        for stream in streams:
+            nursery.start_soon(wait, stream)
+    return answers[0]
+
+
+async def test_a_chunked_body_arrives_whole(daemon: Daemon) -> None:
+    async with connected(daemon) as stream:
+        await stream.send_all(ingest(daemon, "Transfer-Encoding: chunked"))
+        for piece in (b"[", b" ", b"]"):
+            await stream.send_all(chunk(piece))
+        await stream.send_all(b"0\r\n\r\n")
+        assert (await read_answer(stream)).status == 200

@@ -1,0 +1,148 @@
+"""SIGTERM: the listener closes, requests in flight finish, nothing keeps the process."""
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import trio
+from live_daemon import Daemon, DaemonFactory
+from raw_http import PATIENCE_SECONDS, connected, get, read_answer, read_to_end, request
+
+from logd.daemon.admin_client import admin_call
+from logd.daemon.admin_requests import UserAdd
+from logd.errors import DirectoryLocked
+
+
+async def test_a_request_in_flight_is_finished_and_new_ones_find_no_listener(
+    daemon: Daemon,
+) -> None:
+    body = b"[]"
+    async with connected(daemon) as stream:
+        await stream.send_all(
+            request(
+                "POST",
+                "/v1/ingest",
+                f"Authorization: Bearer {daemon.key}",
+                "Expect: 100-continue",
+                f"Content-Length: {len(body)}",
+            )
+        )
+        interim = await read_answer(stream)  # so the request is under way
+        daemon.stop.set()
+        await _until_refused(daemon)
+        await stream.send_all(body)
+        answer = await read_answer(stream, interim.rest)
+        assert answer.status == 200
+        assert answer.headers["connection"] == "close"
+        assert await read_to_end(stream) == b""
+    with trio.fail_after(PATIENCE_SECONDS):
+        await daemon.stopped.wait()
+
+
+async def _until_refused(daemon: Daemon) -> None:
+    with trio.fail_after(PATIENCE_SECONDS):
+        while True:
+            try:
+                async with connected(daemon):
+                    await trio.sleep(0.01)
+            except OSError:
+                return
+
+
+async def test_idle_connections_are_closed_at_once(make_daemon: DaemonFactory) -> None:
+    async with make_daemon(shutdown_grace_seconds=3600) as daemon, connected(daemon) as stream:
+        await stream.send_all(get("/livez"))
+        await read_answer(stream)
+        daemon.stop.set()
+        assert await read_to_end(stream) == b""
+        with trio.fail_after(PATIENCE_SECONDS):
+            await daemon.stopped.wait()
+
+
+async def test_a_request_that_outlasts_the_grace_is_cut(make_daemon: DaemonFactory) -> None:
+    async with make_daemon(shutdown_grace_seconds=0.2) as daemon, connected(daemon) as stream:
+        head = request("POST", "/v1/ingest", f"Authorization: Bearer {daemon.key}")
+        await stream.send_all(head[:-2] + b"Content-Length: 100\r\nExpect: 100-continue\r\n\r\n")
+        await read_answer(stream)
+        daemon.stop.set()
+        with trio.fail_after(PATIENCE_SECONDS):
+            await daemon.stopped.wait()
+
+
+async def test_a_reader_that_stalls_does_not_keep_the_process(make_daemon: DaemonFactory) -> None:
+    async with make_daemon(shutdown_grace_seconds=0.2, stall_timeout_seconds=3600) as daemon:
+        entry = daemon.entry(message="x" * 8000, meta={"filler": "y" * 60_000})
+        for _ in range(3):
+            await daemon.call("POST", "/v1/ingest", daemon.key, json=[entry] * 100)
+        path = f"/v1/projects/{daemon.project}/logs?limit=1000"
+        async with connected(daemon) as stream:
+            await stream.send_all(get(path, f"Authorization: Bearer {daemon.key}"))
+            assert (await stream.receive_some(1000)).startswith(b"HTTP/1.1 200")
+            daemon.stop.set()
+            with trio.fail_after(PATIENCE_SECONDS):
+                await daemon.stopped.wait()
+
+
+async def test_readyz_says_that_the_daemon_is_stopping(make_daemon: DaemonFactory) -> None:
+    async with make_daemon(shutdown_grace_seconds=3600) as daemon:
+        async with connected(daemon) as stream:
+            await stream.send_all(
+                request("GET", "/readyz", "Expect: 100-continue", "Content-Length: 1")
+            )
+            interim = await read_answer(stream)
+            daemon.stop.set()
+            await _until_refused(daemon)
+            await stream.send_all(b"x")
+            answer = await read_answer(stream, interim.rest)
+            assert (answer.status, answer.code) == (503, "not_ready")
+            assert answer.headers["retry-after"]
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+async def test_a_signal_ends_the_process_with_exit_code_0(
+    tmp_path: Path, number: signal.Signals
+) -> None:
+    program = (
+        "import os, sys; from pathlib import Path; from logd.config import load; "
+        "from logd.run import run; "
+        "flags = {'data': sys.argv[1], 'listen': '127.0.0.1:0'}; "
+        "sys.exit(run(load(flags, {}), os.environ))"
+    )
+    process = await trio.lowlevel.open_process(
+        [sys.executable, "-c", program, str(tmp_path / "data")],
+        stderr=subprocess.PIPE,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+    )
+    with trio.fail_after(PATIENCE_SECONDS):
+        await _until_serving(process)
+        reply = await trio.to_thread.run_sync(
+            admin_call, tmp_path / "data", UserAdd("a@example.com")
+        )
+        assert reply.token is not None
+        process.send_signal(number)
+        assert process.stderr is not None
+        async with process.stderr:
+            said = b"".join([piece async for piece in process.stderr])
+        assert await process.wait() == 0
+    assert b"stopped" in said
+    assert reply.token.encode() not in said
+
+
+async def _until_serving(process: trio.Process) -> None:
+    assert process.stderr is not None
+    said = b""
+    while b"serving" not in said:
+        piece = await process.stderr.receive_some()
+        assert piece, said
+        said += piece
+
+
+async def test_a_second_daemon_on_the_same_directory_is_refused(
+    daemon: Daemon, make_daemon: DaemonFactory
+) -> None:
+    with pytest.RaisesGroup(pytest.RaisesExc(DirectoryLocked)):
+        async with make_daemon(data=daemon.data):
+            pass

@@ -1,0 +1,105 @@
+"""Clients that hold connections: the door takes them back."""
+
+import trio
+from live_daemon import Daemon, DaemonFactory
+from raw_http import (
+    PATIENCE_SECONDS,
+    assert_healthy,
+    connected,
+    get,
+    parse,
+    read_answer,
+    read_to_end,
+)
+
+
+async def test_a_head_that_does_not_get_done_is_answered_408(make_daemon: DaemonFactory) -> None:
+    async with make_daemon(request_timeout_seconds=0.2) as daemon, connected(daemon) as stream:
+        await stream.send_all(b"GET /livez HTTP/1.1\r\nHost: te")
+        answer = parse(await read_to_end(stream))
+        assert answer is not None
+        assert (answer.status, answer.code) == (408, "head_too_slow")
+
+
+async def test_a_connection_without_a_byte_is_closed(make_daemon: DaemonFactory) -> None:
+    async with make_daemon(request_timeout_seconds=0.2) as daemon, connected(daemon) as stream:
+        assert await read_to_end(stream) == b""
+
+
+async def test_the_second_head_has_a_deadline_too(make_daemon: DaemonFactory) -> None:
+    async with make_daemon(request_timeout_seconds=0.2) as daemon, connected(daemon) as stream:
+        await stream.send_all(get("/livez"))
+        first = await read_answer(stream)
+        await stream.send_all(b"GET /liv")
+        answer = parse(first.rest + await read_to_end(stream))
+        assert answer is not None
+        assert answer.status == 408
+
+
+async def test_a_client_that_does_not_read_is_cut(make_daemon: DaemonFactory) -> None:
+    async with make_daemon(stall_timeout_seconds=0.2) as daemon:
+        await _store_large_entries(daemon)
+        path = f"/v1/projects/{daemon.project}/logs?limit=1000"
+        async with connected(daemon) as stream:
+            await stream.send_all(get(path, f"Authorization: Bearer {daemon.key}"))
+            await _until_cut(stream)
+        await assert_healthy(daemon)
+
+
+async def test_a_client_that_pipelines_and_does_not_read_is_cut(make_daemon: DaemonFactory) -> None:
+    async with make_daemon(stall_timeout_seconds=0.2) as daemon:
+        await _store_large_entries(daemon)
+        path = f"/v1/projects/{daemon.project}/logs?limit=1000"
+        async with connected(daemon) as stream:
+            await stream.send_all(get(path, f"Authorization: Bearer {daemon.key}") * 5)
+            await _until_cut(stream)
+        await assert_healthy(daemon)
+
+
+async def _until_cut(stream: trio.SocketStream) -> None:
+    """Without reading: until the connection is no longer one."""
+    with trio.fail_after(PATIENCE_SECONDS):
+        while True:
+            try:
+                await stream.send_all(b"\r\n")
+            except trio.BrokenResourceError:
+                return
+            await trio.sleep(0.05)
+
+
+async def _store_large_entries(daemon: Daemon) -> None:
+    """More than the sockets' buffers hold."""
+    entry = daemon.entry(message="x" * 8000, meta={"filler": "y" * 60_000})
+    for _ in range(3):
+        response = await daemon.call("POST", "/v1/ingest", daemon.key, json=[entry] * 100)
+        assert response.status_code == 200
+
+
+async def test_at_the_cap_new_connections_wait_for_their_turn(make_daemon: DaemonFactory) -> None:
+    async with make_daemon(max_connections=2) as daemon:
+        await daemon.http.aclose()
+        async with connected(daemon) as one, connected(daemon) as two, connected(daemon) as three:
+            await one.send_all(get("/livez"))
+            await two.send_all(get("/livez"))
+            await three.send_all(get("/livez"))
+            assert (await read_answer(one)).status == 200
+            assert (await read_answer(two)).status == 200
+            await one.aclose()
+            assert (await read_answer(three)).status == 200
+
+
+async def test_250_idle_connections_leave_room_for_work(make_daemon: DaemonFactory) -> None:
+    async with make_daemon(max_connections=300) as daemon, trio.open_nursery() as nursery:
+        for _ in range(250):
+            await nursery.start(_hold_half_a_head, daemon)
+        await assert_healthy(daemon)
+        nursery.cancel_scope.cancel()
+
+
+async def _hold_half_a_head(
+    daemon: Daemon, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED
+) -> None:
+    async with connected(daemon) as stream:
+        await stream.send_all(b"GET /livez HTTP/1.1\r\n")
+        task_status.started()
+        await trio.sleep_forever()
