@@ -53,6 +53,13 @@ def cpu_seconds(pid: int) -> float:
     return total / _TICKS
 
 
+def machine_busy_seconds() -> float:
+    """CPU time that all processes of the machine have used, over all cores, since it started."""
+    fields = Path("/proc/stat").read_text().split("\n", 1)[0].split()
+    user, nice, system, _, _, irq, softirq = map(int, fields[1:8])
+    return (user + nice + system + irq + softirq) / _TICKS
+
+
 def memory(pid: int) -> Memory:
     rss = pss = anonymous = 0
     for member in process_tree(pid):

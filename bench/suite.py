@@ -1,5 +1,6 @@
 """The whole benchmark: every run of every peer, in changing order, and what came of it."""
 
+import os
 import shutil
 import time
 from collections.abc import Callable, Sequence
@@ -13,6 +14,7 @@ from bench.http import ConnectionLost
 from bench.machine import describe
 from bench.oracle import Oracle
 from bench.peers.base import Peer, PeerError
+from bench.procstat import cpu_seconds, machine_busy_seconds
 from bench.queries import queries
 from bench.results import CorpusInfo, PeerInfo, PeerRun, Results
 from bench.server import ServerFailed
@@ -85,12 +87,16 @@ def _run(order: Order, peer: Peer, corpus: Corpus, oracle: Oracle, number: int) 
         order.say(f"{peer.name}, run {number}: {text}")
 
     setting = Setting(peer, corpus, oracle, order.scope, order.work, say)
+    busy, ours = machine_busy_seconds(), cpu_seconds(os.getpid())
     try:
         _parts(setting, into, order.parts)
     except (PeerError, ServerFailed, ConnectionLost, OSError) as error:
         into.error = f"{type(error).__name__}: {error}"
         say(into.error)
-    say(f"done in {time.monotonic() - started:.0f} s")
+    elapsed = time.monotonic() - started
+    foreign = (machine_busy_seconds() - busy) - (cpu_seconds(os.getpid()) - ours)
+    into.foreign_cores = max(0.0, foreign / elapsed)
+    say(f"done in {elapsed:.0f} s; other processes kept {into.foreign_cores:.2f} cores busy")
     return into
 
 

@@ -100,9 +100,10 @@ async def serve(
                 serving=lambda: not stop.is_set(),
                 openapi=document(ROUTES, logd.__version__),
             )
-            app = make_app(Api(services))
+            api = Api(services)
+            app = make_app(api)
             app.nursery = nursery
-            door = Door(app, limits_of(config, _descriptors()), _tls(config), os.urandom)
+            door = Door(app, limits_of(config, _descriptors()), _tls(config), os.urandom, api)
             listeners = await open_listeners(
                 config.listen, systemd.inherited_sockets(environ, os.getpid())
             )

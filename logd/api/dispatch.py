@@ -10,7 +10,7 @@ from typing import Final
 import msgspec
 
 from logd.api import content, problems
-from logd.api.errors import NotReady, Unauthenticated
+from logd.api.errors import Unauthenticated
 from logd.api.exchange import Body, Call, Head, Response
 from logd.api.operations import ingest
 from logd.api.reading import bearer_secret, canonical_uuid, query_parameters
@@ -61,7 +61,7 @@ class Api:
         self._check_access(route, principal, params)
         query = self._query(route, head)
         if route.payload is Payload.ENTRIES:
-            ingest.check_head(head)
+            ingest.check_head(head, query)
         plain = await self._read(route, head, body)
         # The body may have taken its time, and the project gone meanwhile: work for a project that
         # is deleted must not begin.
@@ -72,8 +72,6 @@ class Api:
     def _authenticate(self, route: Route, head: Head) -> Principal | None:
         if route.access is Access.OPEN:
             return None
-        if not self._services.serving():
-            raise NotReady("the daemon is starting or stopping")
         principal = self._services.control.authenticate(bearer_secret(head))
         if principal is None:
             raise Unauthenticated("credential_unknown", "nobody has this credential (any more)")

@@ -90,4 +90,4 @@ class BadHead(LogdError):
 
 
 class NotReady(LogdError):
-    """The daemon is starting or stopping."""
+    """The daemon is stopping: send new requests elsewhere, or later."""

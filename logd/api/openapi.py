@@ -182,7 +182,7 @@ def _problems(route: Route) -> dict[int, tuple[str, ...]]:
     if route.access is not Access.OPEN:
         found[401] = ("credential_missing", "credential_unknown")
         found[403] = _FORBIDDEN[route.access]
-        found[503] = ("not_ready", "overloaded", "storage_failed", "storage_full")
+        found[503] = ("overloaded", "storage_failed", "storage_full")
     if "{" in route.template:
         found[404] = tuple(
             f"no_such_{_NAMES[name]}"

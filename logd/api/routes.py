@@ -110,6 +110,7 @@ ROUTES: Final[tuple[Route, ...]] = (
         access=Access.OPEN,
         query=None,
         response=schema.Health,
+        codes={503: ("not_ready",)},
     ),
     _read(
         "/v1/openapi.json",

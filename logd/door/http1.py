@@ -42,7 +42,7 @@ log = logging.getLogger("logd.door")
 _RECEIVE_BYTES: Final = 65_536
 
 _LABEL: Final = rb"[0-9A-Za-z_-]{1,63}"
-_HOST: Final = re.compile(
+HOST: Final = re.compile(
     rb"(?:%b(?:\.%b)*\.?|\[[0-9A-Fa-f:.]+\])?(?::[0-9]{1,5})?" % (_LABEL, _LABEL)
 )
 
@@ -245,7 +245,7 @@ def check_head(request: h11.Request) -> None:
     if size > MAX_HEAD_BYTES:
         raise _refusal(431)
     host = dict(request.headers).get(b"host", b"")
-    if len(host) > 260 or not _HOST.fullmatch(host):
+    if len(host) > 260 or not HOST.fullmatch(host):
         raise BadHead(400, "malformed_request", "the Host header is no host")
     if _origin_form(request.target) is None:
         raise BadHead(400, "malformed_request", "the request target must be a path or a URL")

@@ -17,10 +17,12 @@ from hypercorn.app_wrappers import ASGIWrapper
 from hypercorn.trio.worker_context import WorkerContext
 from hypercorn.typing import ASGIFramework
 
+from logd.api.dispatch import Api
 from logd.config import Address
 from logd.door.body import BodyMemory
 from logd.door.complaints import Complaints
 from logd.door.http1 import HttpConnection, make_hypercorn_config
+from logd.door.lane import Lane
 from logd.door.limits import HANDSHAKE_SECONDS, LINGER_SECONDS, Limits
 from logd.door.shell import Shell
 from logd.door.stream import GuardedStream, Transport
@@ -64,7 +66,9 @@ class Door:
         limits: Limits,
         tls: ssl.SSLContext | None,
         random_bytes: RandomBytes,
+        api: Api | None = None,
     ) -> None:
+        """`api`: what the fast lane answers from; without it there is no lane."""
         self._limits = limits
         self._tls = tls
         self._random_bytes = random_bytes
@@ -72,6 +76,11 @@ class Door:
         self._app = ASGIWrapper(Shell(app, memory, limits.stall_seconds, random_bytes))
         self._config = make_hypercorn_config()
         self._context = WorkerContext(None)
+        self._lane: Lane | None = None
+        if api is not None:
+            self._lane = Lane(
+                api, limits, memory, random_bytes, lambda: self._config.response_headers("h11")
+            )
         self._streams: set[GuardedStream] = set()
         self._one_less = trio.Event()
         self._complaints = Complaints(log)
@@ -84,6 +93,8 @@ class Door:
                 outer.start_soon(self._cut_in_the_end, stop, connections.cancel_scope)
                 await self._accept_until(stop, listeners, connections)
                 await self._context.terminated.set()
+                if self._lane is not None:
+                    self._lane.stop()
             outer.cancel_scope.cancel()
 
     async def _cut_in_the_end(self, stop: trio.Event, connections: trio.CancelScope) -> None:
@@ -138,7 +149,7 @@ class Door:
     async def _guard(self, stream: GuardedStream) -> None:
         try:
             if await stream.handshake(HANDSHAKE_SECONDS):
-                await self._http(stream).run()
+                await self._serve_connection(stream)
         except OSError:
             pass  # the client is gone
         except Exception as error:  # noqa: BLE001  # the root of a connection's task
@@ -149,6 +160,15 @@ class Door:
             self._streams.discard(stream)
             self._one_less.set()
             self._one_less = trio.Event()
+
+    async def _serve_connection(self, stream: GuardedStream) -> None:
+        """In the lane as long as that is sure of the requests, then by the HTTP server."""
+        if self._lane is not None:
+            unread = await self._lane.run(stream)
+            if unread is None:
+                return
+            stream.put_back(unread)
+        await self._http(stream).run()
 
     def _http(self, stream: GuardedStream) -> HttpConnection:
         return HttpConnection(

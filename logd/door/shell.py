@@ -51,9 +51,16 @@ class Shell:
         body = IncomingBody(
             cast(Any, receive), _declared_bytes(scope), self._memory, self._stall_seconds
         )
+        if not _has_body(scope):
+            await body.skip(LINGER_SECONDS)  # its end is here already
         exchange = _Exchange(head, body, receive, send)
         cast(Message, scope)["extensions"][EXTENSION] = exchange
         await exchange.run(self._app, scope)
+
+
+def _has_body(scope: HTTPScope) -> bool:
+    names = {name for name, _ in scope["headers"]}
+    return b"transfer-encoding" in names or bool(_declared_bytes(scope))
 
 
 def _declared_bytes(scope: HTTPScope) -> int | None:

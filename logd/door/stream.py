@@ -21,6 +21,7 @@ class GuardedStream:
         self.closed = False
         self.at_eof = False
         self.linger = False
+        self._put_back = b""
 
     @property
     def tls(self) -> bool:
@@ -46,9 +47,17 @@ class GuardedStream:
     async def receive_some(self, max_bytes: int) -> bytes:
         if self.closed:
             raise trio.ClosedResourceError
+        if self._put_back:
+            data, self._put_back = self._put_back[:max_bytes], self._put_back[max_bytes:]
+            await trio.lowlevel.checkpoint()
+            return data
         data = bytes(await self._transport.receive_some(max_bytes))
         self.at_eof = not data
         return data
+
+    def put_back(self, data: bytes) -> None:
+        """These bytes were received and not used: they come again first."""
+        self._put_back = data
 
     async def send_all(self, data: bytes) -> None:
         """Raises BrokenResourceError where the client is gone, or does not take a piece in time;

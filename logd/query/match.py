@@ -93,10 +93,7 @@ def matches_words(words: Sequence[Word], text: str) -> bool:
 
 def _all_occur(words: Sequence[Word], text: str) -> bool:
     """Whether each is somewhere in the text, if only within other words: what is cheap to ask."""
-    for word in words:
-        if word.text not in text:
-            return False
-    return True
+    return all([word.text in text for word in words])
 
 
 def _matches_word(word: Word, text: str) -> bool:

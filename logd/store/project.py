@@ -225,6 +225,7 @@ class Project:
             path = self._wal.path
             self._wal.close()
             self._wal = None
+        self._run.seal()
         self._waiting.append(FreezeJob(self._run, path))
         self._run = TailRun(self._next_seq)
 

@@ -241,6 +241,8 @@ class _Recovery:
                         frame.idempotency, frame.first_seq, frame.count, frame.received_ns
                     )
                 )
+        if run is not None:
+            run.seal()
         return run
 
     def _decode(self, path: Path, frame: wal_codec.Frame) -> Batch | None:

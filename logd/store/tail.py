@@ -74,6 +74,10 @@ class TailRun:
         self._gather()
         return tuple(self._blocks)
 
+    def seal(self) -> None:
+        """Nothing is added any more: from now on other threads may read the run."""
+        self._gather()
+
     def _gather(self) -> None:
         """Turn the recent batches into a block, and blocks of like size into larger ones."""
         if not self._recent:

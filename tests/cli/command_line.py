@@ -1,6 +1,7 @@
 """`logd` as people run it: a process of its own."""
 
 import os
+import shlex
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -28,10 +29,12 @@ def connected(daemon: ScriptedDaemon) -> dict[str, str]:
 
 
 def run_logd(
-    *arguments: str, env: Mapping[str, str] | None = None, stdin: str = ""
+    *arguments: str, env: Mapping[str, str] | None = None, stdin: str = "", head: bool = False
 ) -> subprocess.CompletedProcess[str]:
+    """`head`: its output goes to a reader that wants one line only."""
+    words = command(*arguments)
     return subprocess.run(
-        command(*arguments),
+        ["sh", "-c", f"{shlex.join(words)} | head -n 1"] if head else words,
         input=stdin,
         capture_output=True,
         text=True,

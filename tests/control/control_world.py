@@ -183,6 +183,8 @@ class PowerLossFiles(DyingFiles):
         self._kept = 0
         self._unsynced_names: list[Callable[[], object]] = []
         self._files: list[PowerLossFile] = []
+        self.synced: dict[int, int] = {}
+        """Of each file, by its inode: the bytes that are on the device."""
 
     def create(self, path: Path) -> File:
         self.check("create")
@@ -226,17 +228,19 @@ class PowerLossFiles(DyingFiles):
 
 
 class PowerLossFile(FailingFile):
-    """Knows how much of it is on the device."""
+    """Tells how much of it is on the device."""
 
-    def __init__(self, file: File, files: FailingFiles, synced_bytes: int) -> None:
+    def __init__(self, file: File, files: "PowerLossFiles", synced_bytes: int) -> None:
         super().__init__(file, files)
-        self._synced_bytes = synced_bytes
+        self._synced = files.synced
         self._descriptor = os.open(file.path, os.O_RDWR)  # outlives close and rename
+        self._inode = os.fstat(self._descriptor).st_ino
+        self._synced.setdefault(self._inode, synced_bytes)
 
     def sync(self) -> None:
         super().sync()
-        self._synced_bytes = os.fstat(self._descriptor).st_size
+        self._synced[self._inode] = os.fstat(self._descriptor).st_size
 
     def lose_unsynced(self) -> None:
-        os.ftruncate(self._descriptor, self._synced_bytes)
+        os.ftruncate(self._descriptor, self._synced[self._inode])
         os.close(self._descriptor)

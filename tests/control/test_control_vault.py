@@ -41,9 +41,9 @@ def scan(world: World) -> Scan:
 
 
 def last_bytes(ends: list[int]) -> list[int]:
-    """Where a journal with these frames is cut: at every byte of the last frame, and at
-    every third of those before it. (`test_control_frames` cuts and flips at every byte of all.)"""
-    return [*range(ends[0], ends[-2], 3), *range(ends[-2], ends[-1])]
+    """Where a journal with these frames is cut: at every byte of the last frame, and at every
+    11th of those before it. (`test_control_frames` cuts and flips at every byte of all.)"""
+    return [*range(ends[0], ends[-2], 11), *range(ends[-2], ends[-1])]
 
 
 def flip(path: Path, position: int) -> None:
@@ -428,15 +428,18 @@ def test_killed_at_every_operation_no_acknowledged_change_is_lost(
     assert finished
 
 
+@pytest.mark.parametrize("after_a_clean_stop", [True, False])
 @pytest.mark.parametrize("copy_survives", [True, False])
 def test_power_lost_at_every_operation_no_acknowledged_change_is_lost(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, copy_survives: bool
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, copy_survives: bool, after_a_clean_stop: bool
 ) -> None:
     """Whatever was not synced is gone: bytes, and names that a directory got or lost."""
     monkeypatch.setattr(vault, "REWRITE_BYTES", 1200)
     for operations in range(1, 200):
         world = World(tmp_path / str(operations))
         world.root.mkdir()
+        if after_a_clean_stop:
+            fill(world)
         files = PowerLossFiles(operations, world.root / "graveyard")
         acknowledged, finished = run_until_killed(world, files)
         if finished:
@@ -446,6 +449,28 @@ def test_power_lost_at_every_operation_no_acknowledged_change_is_lost(
             world.mirror.unlink(missing_ok=True)
             (world.directory / "clean").unlink(missing_ok=True)
         check_survivors(world, acknowledged)
+    assert finished
+
+
+def test_a_repair_killed_at_every_operation_is_done_by_the_next_start(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    fill(world, "one", "two", "three")
+    flip(world.journal, scan(world).frames[2].end - 1)
+    finished = False
+    for operations in range(1, 60):
+        again = copy_of(world, operations)
+        try:
+            again.open(DyingFiles(operations)).close()
+            finished = True
+        except Killed:
+            finished = False
+        with again.open() as control:
+            assert slugs(control) == ["one", "three", "two"]
+            assert not any("lost" in sentence for sentence in control.damage)
+        assert "journal.log" in again.files_set_aside()
+        assert scan(again).whole
+        if finished:
+            break
     assert finished
 
 

@@ -49,7 +49,6 @@ class Patient:
         self.cancelled = trio.Event()
         self.app = QuartTrio("patient", static_folder=None)
         self.app.add_url_rule("/wait", view_func=self.wait)
-        self.app.add_url_rule("/crash", view_func=self.crash)
 
     async def wait(self) -> Response:
         self.started.set()
@@ -58,16 +57,12 @@ class Patient:
         finally:
             self.cancelled.set()
 
-    async def crash(self) -> Response:
-        raise KeyError("secret detail")
-
 
 async def test_a_client_that_leaves_cancels_its_request() -> None:
     patient = Patient()
     async with served(patient.app) as port:
         stream = await trio.open_tcp_stream("127.0.0.1", port)
         await stream.send_all(get("/wait"))
-        # what brings the body must be read first: the exchange of a GET is complete at once
         with trio.fail_after(PATIENCE_SECONDS):
             await patient.started.wait()
             await stream.aclose()
@@ -82,3 +77,89 @@ async def test_stopping_cancels_what_outlasts_the_grace() -> None:
         await patient.started.wait()
     assert patient.cancelled.is_set()
     await stream.aclose()
+
+
+async def test_a_crash_outside_the_operations_is_a_problem_that_leaks_nothing() -> None:
+    app = QuartTrio("crashing", static_folder=None)
+
+    async def crash(_scope: object, _receive: object, _send: object) -> None:
+        raise KeyError("secret detail")
+
+    app.asgi_app = crash  # type: ignore[method-assign,assignment]
+    async with served(app) as port:
+        stream = await trio.open_tcp_stream("127.0.0.1", port)
+        await stream.send_all(get("/wait"))
+        answer = await read_answer(stream)
+        assert (answer.status, answer.code) == (500, "internal_error")
+        assert b"secret" not in answer.body
+        await stream.aclose()
+
+
+@pytest.fixture(scope="module")
+def certificate(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """(certificate, key) for localhost, as PEM files."""
+    directory = tmp_path_factory.mktemp("tls")
+    cert, key = directory / "cert.pem", directory / "key.pem"
+    command = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256"]
+    command += ["-nodes", "-days", "2", "-subj", "/CN=localhost", "-keyout", str(key)]
+    command += ["-addext", "subjectAltName=DNS:localhost", "-out", str(cert)]
+    subprocess.run(command, check=True, capture_output=True)
+    return cert, key
+
+
+async def test_tls_speaks_http_1_1_only(certificate: tuple[Path, Path]) -> None:
+    patient = Patient()
+    async with served(patient.app, load_tls(*certificate)) as port:
+        context = ssl.create_default_context(cafile=certificate[0])
+        context.set_alpn_protocols(["h2", "http/1.1"])
+        stream = await trio.open_ssl_over_tcp_stream(
+            "localhost", port, ssl_context=context, https_compatible=True
+        )
+        await stream.send_all(get("/nowhere"))
+        received = bytes(await stream.receive_some())
+        assert received.startswith(b"HTTP/1.1 404")
+        assert stream.selected_alpn_protocol() == "http/1.1"
+        await stream.aclose()
+
+
+async def test_plain_text_on_a_tls_port_ends_that_connection_only(
+    certificate: tuple[Path, Path],
+) -> None:
+    async with served(Patient().app, load_tls(*certificate)) as port:
+        for data in (b"GET / HTTP/1.1\r\n\r\n", b"\x16\x03\x01\xff\xff", bytes(5000)):
+            stream = await trio.open_tcp_stream("127.0.0.1", port)
+            await stream.send_all(data)
+            await stream.send_eof()
+            await read_to_end(stream)
+            await stream.aclose()
+        context = ssl.create_default_context(cafile=certificate[0])
+        tls = await trio.open_ssl_over_tcp_stream("localhost", port, ssl_context=context)
+        await tls.do_handshake()
+        await trio.aclose_forcefully(tls)
+
+
+async def test_sockets_of_the_service_manager_are_served() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as opened:
+        copy = socket.socket(fileno=os.dup(opened.fileno()))
+        copy.setblocking(False)
+        (listener,) = await open_listeners(LOOPBACK, [copy])
+        assert listener.socket.getsockname() == opened.getsockname()
+        await listener.aclose()
+
+
+def test_sockets_for_another_process_are_left_alone() -> None:
+    assert systemd.inherited_sockets({}, 7) == []
+    assert systemd.inherited_sockets({"LISTEN_PID": "8", "LISTEN_FDS": "1"}, 7) == []
+
+
+@pytest.mark.parametrize("abstract", [False, True])
+def test_the_service_manager_is_told(tmp_path: Path, abstract: bool) -> None:
+    name = f"@logd-test-{os.getpid()}" if abstract else str(tmp_path / "notify")
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
+        manager.bind(name.replace("@", "\0"))
+        systemd.notify({"NOTIFY_SOCKET": name}, systemd.READY)
+        assert manager.recv(100) == b"READY=1"
+
+
+def test_without_a_service_manager_nobody_is_told() -> None:
+    systemd.notify({}, systemd.READY)

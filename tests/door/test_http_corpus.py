@@ -4,17 +4,24 @@ import random
 from collections.abc import Callable
 
 import pytest
-from live_daemon import Daemon
-from raw_http import assert_healthy, connected, get, read_to_end, request, send_what_is_taken
+import trio
+from live_daemon import Daemon, DaemonFactory
+from raw_http import (
+    PATIENCE_SECONDS,
+    assert_healthy,
+    connected,
+    get,
+    read_to_end,
+    request,
+    send_what_is_taken,
+)
 
 INPUTS = 2000
 
 
 def seeds(daemon: Daemon) -> list[bytes]:
     credential = f"Authorization: Bearer {daemon.key}"
-    entry = (
-        f'{{"projectId":"{daemon.project}","level":"INFO","message":"m","source":"s"}}'.encode()
-    )
+    entry = f'{{"projectId":"{daemon.project}","level":"INFO","message":"m","source":"s"}}'.encode()
     chunked = b"%x\r\n%b\r\n0\r\n\r\n" % (len(entry), entry)
     return [
         get("/livez"),
@@ -117,8 +124,18 @@ FRAGMENTS = (
 
 
 @pytest.mark.parametrize("seed", range(4))
-async def test_damaged_requests_leave_the_daemon_healthy(daemon: Daemon, seed: int) -> None:
-    chance = random.Random(seed)
+async def test_damaged_requests_leave_the_daemon_healthy(
+    make_daemon: DaemonFactory, seed: int
+) -> None:
+    async with make_daemon(shutdown_grace_seconds=3600) as daemon:
+        await _send_damaged(daemon, random.Random(seed))
+        await daemon.http.aclose()
+        daemon.stop.set()
+        with trio.fail_after(PATIENCE_SECONDS):
+            await daemon.stopped.wait()  # at once: no connection was left hanging
+
+
+async def _send_damaged(daemon: Daemon, chance: random.Random) -> None:
     originals = seeds(daemon)
     for _ in range(INPUTS // 4):
         data = chance.choice(originals)

@@ -87,18 +87,17 @@ async def test_a_reader_that_stalls_does_not_keep_the_process(make_daemon: Daemo
 
 
 async def test_readyz_says_that_the_daemon_is_stopping(make_daemon: DaemonFactory) -> None:
-    async with make_daemon(shutdown_grace_seconds=3600) as daemon:
-        async with connected(daemon) as stream:
-            await stream.send_all(
-                request("GET", "/readyz", "Expect: 100-continue", "Content-Length: 1")
-            )
-            interim = await read_answer(stream)
-            daemon.stop.set()
-            await _until_refused(daemon)
-            await stream.send_all(b"x")
-            answer = await read_answer(stream, interim.rest)
-            assert (answer.status, answer.code) == (503, "not_ready")
-            assert answer.headers["retry-after"]
+    async with make_daemon(shutdown_grace_seconds=3600) as daemon, connected(daemon) as stream:
+        await stream.send_all(
+            request("GET", "/readyz", "Expect: 100-continue", "Content-Length: 1")
+        )
+        interim = await read_answer(stream)
+        daemon.stop.set()
+        await _until_refused(daemon)
+        await stream.send_all(b"x")
+        answer = await read_answer(stream, interim.rest)
+        assert (answer.status, answer.code) == (503, "not_ready")
+        assert answer.headers["retry-after"]
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])

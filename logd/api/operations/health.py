@@ -12,7 +12,7 @@ async def livez(services: Services, call: Call) -> Response:
 
 async def readyz(services: Services, call: Call) -> Response:
     if not services.serving():
-        raise NotReady("the daemon is starting or stopping")
+        raise NotReady("the daemon is stopping")
     return json_response(schema.Health("ready"))
 
 

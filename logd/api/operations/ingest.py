@@ -3,7 +3,7 @@
 import msgspec
 
 from logd.api import content
-from logd.api.errors import Unauthenticated
+from logd.api.errors import Fault, InvalidRequest, Unauthenticated
 from logd.api.exchange import Body, Call, Head, Response, raw_json_response
 from logd.api.problems import entry_faults
 from logd.api.reading import idempotency_key
@@ -11,11 +11,15 @@ from logd.api.service import Services
 from logd.control.model import KeyPrincipal
 
 
-def check_head(head: Head) -> None:
+def check_head(head: Head, query: dict[str, str]) -> None:
     """What can be refused before the body is read. Raises UnsupportedMedia, InvalidRequest."""
     content.is_ndjson(head)
     content.encoding_of(head)
     idempotency_key(head)
+    if query.get("partial", "false") not in ("true", "false"):
+        raise InvalidRequest(
+            Fault("invalid_value", "partial must be true or false", parameter="partial")
+        )
 
 
 async def read_body(head: Head, body: Body, max_bytes: int) -> bytes:

@@ -1,0 +1,49 @@
+import pytest
+
+from bench.http import Address, ResponseReader, get, post
+
+ADDRESS = Address("127.0.0.1", 8080)
+
+WITH_LENGTH = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello"
+CHUNKED = (
+    b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nConnection: close\r\n\r\n"
+    b"5;x=1\r\nhello\r\n3\r\n\r\n!\r\n0\r\n\r\n"
+)
+EMPTY = b"HTTP/1.1 204 No Content\r\nServer: x\r\n\r\n"
+
+
+def read(data: bytes, step: int) -> ResponseReader:
+    """Feeds the response in pieces; it must be complete with the last one, and not before."""
+    reader = ResponseReader()
+    pieces = [data[at : at + step] for at in range(0, len(data), step)]
+    assert [reader.feed(piece) for piece in pieces] == [False] * (len(pieces) - 1) + [True]
+    return reader
+
+
+@pytest.mark.parametrize("step", [1, 7, 1_000])
+@pytest.mark.parametrize(
+    ("data", "status", "body", "closes"),
+    [
+        (WITH_LENGTH, 200, b"hello", False),
+        (CHUNKED, 200, b"hello\r\n!", True),
+        (EMPTY, 204, b"", False),
+    ],
+)
+def test_a_response_is_read_however_it_arrives(
+    data: bytes, status: int, body: bytes, closes: bool, step: int
+) -> None:
+    reader = read(data, step)
+    assert (reader.status, reader.body(), reader.closes) == (status, body, closes)
+
+
+def test_requests_are_complete() -> None:
+    assert get("/x", ADDRESS, "A: b") == (
+        b"GET /x HTTP/1.1\r\nHost: 127.0.0.1:8080\r\nA: b\r\n\r\n"
+    )
+    assert post("/x", ADDRESS, b"body").endswith(b"\r\nContent-Length: 4\r\n\r\nbody")
+
+
+def test_only_plain_http_is_spoken() -> None:
+    assert Address.of_url("http://localhost:9428/") == Address("localhost", 9428)
+    with pytest.raises(ValueError, match="plain http"):
+        Address.of_url("https://localhost")

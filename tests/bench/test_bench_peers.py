@@ -1,0 +1,67 @@
+"""The peers that need no server, from the first entry to the last answer."""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from bench.corpus import BLOCK, write_corpus
+from bench.oracle import Oracle
+from bench.peers.base import Peer
+from bench.peers.ripgrep import Ripgrep
+from bench.peers.sqlite_fts5 import SqliteFts5
+from bench.procstat import cpu_seconds, disk, memory
+from bench.queries import queries
+from bench.results import PeerRun
+from bench.workloads import filled, scale
+from bench.workloads.setting import SMOKE, Setting
+
+ENTRIES = 3 * BLOCK
+SCOPE = replace(
+    SMOKE, entries=ENTRIES, settle_s=0.0, repetitions=2, query_s=0.0, scale=(BLOCK, ENTRIES)
+)
+
+
+@contextmanager
+def setting_of(peer: Peer, work: Path) -> Iterator[Setting]:
+    asked = [query for count in SCOPE.scale for query in queries(count)]
+    oracle = Oracle(asked, SCOPE.scale)
+    corpus = write_corpus(work / "corpus", 1, ENTRIES, oracle)
+    yield Setting(peer, corpus, oracle, SCOPE, work, lambda text: None)
+
+
+def test_sqlite_answers_every_question_rightly(tmp_path: Path) -> None:
+    into = PeerRun(peer="sqlite", run=1)
+    with setting_of(SqliteFts5(), tmp_path) as setting:
+        filled.run(setting, into, with_queries=True, with_mixed=False)
+    assert [query.wrong for query in into.queries] == [()] * (len(queries(ENTRIES)) + 1)
+    assert into.ingest[0].entries == ENTRIES
+    assert into.store is not None
+    assert into.store.disk_bytes_per_entry > 100
+    assert into.restart is not None
+
+
+def test_ripgrep_answers_rightly_at_every_checkpoint(tmp_path: Path) -> None:
+    binary = Ripgrep.find()
+    if binary is None:
+        pytest.skip("rg is not installed")
+    into = PeerRun(peer="ripgrep", run=1)
+    with setting_of(Ripgrep(binary), tmp_path) as setting:
+        scale.run(setting, into)
+    assert [point.entries for point in into.scale] == list(SCOPE.scale)
+    assert [query.wrong for point in into.scale for query in point.queries if query.wrong] == []
+
+
+def test_what_a_process_costs_can_be_read() -> None:
+    assert cpu_seconds(os.getpid()) > 0
+    found = memory(os.getpid())
+    assert 0 < found.anonymous <= found.pss <= found.rss
+
+
+def test_disk_counts_files_at_every_depth(tmp_path: Path) -> None:
+    (tmp_path / "a" / "b").mkdir(parents=True)
+    (tmp_path / "a" / "b" / "file").write_bytes(b"x" * 5_000)
+    assert disk(tmp_path).apparent == 5_000

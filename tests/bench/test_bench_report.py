@@ -1,0 +1,122 @@
+from pathlib import Path
+
+import pytest
+
+from bench import results
+from bench.figures import TARGETS, rate
+from bench.machine import Machine
+from bench.report import grid, markdown, number, table
+from bench.results import (
+    CorpusInfo,
+    CrashFigures,
+    IngestFigures,
+    PeerInfo,
+    PeerRun,
+    QueryFigures,
+    Results,
+)
+
+
+def load(entries_per_s: float) -> IngestFigures:
+    return IngestFigures(
+        batch=1_000,
+        connections=1,
+        entries=10,
+        entries_per_s=entries_per_s,
+        p50_ms=1.0,
+        p99_ms=2.0,
+        client_cpu_us=0.1,
+    )
+
+
+def newest(page_ms: float, wrong: tuple[str, ...] = ()) -> QueryFigures:
+    return QueryFigures(
+        name="newest",
+        total=10,
+        first_ms=9.0,
+        page_ms=page_ms,
+        total_ms=0.0,
+        low_ms=page_ms,
+        high_ms=page_ms,
+        repetitions=3,
+        wrong=wrong,
+    )
+
+
+@pytest.fixture
+def found() -> Results:
+    return Results(
+        taken="2026-11-21",
+        machine=Machine("cpu", 2, 2**30, "Linux 6", "ext4", "3.11"),
+        corpus=CorpusInfo(seed=1, entries=10, bytes_per_entry=280.0, sha256="ab" * 32),
+        peers=[
+            PeerInfo(name="logd", version="1", durable=True, caveats=("exact",)),
+            PeerInfo(name="victorialogs", version="2", durable=False, caveats=("fast",)),
+        ],
+        runs=[
+            PeerRun(peer="logd", run=1, ingest=[load(200.0)], queries=[newest(0.5)]),
+            PeerRun(peer="logd", run=2, ingest=[load(300.0)], queries=[newest(0.7)]),
+            PeerRun(peer="victorialogs", run=1, ingest=[load(400.0)], queries=[newest(7.0)]),
+        ],
+    )
+
+
+def test_results_round_trip_through_json(found: Results, tmp_path: Path) -> None:
+    results.save(found, tmp_path / "r.json")
+    assert results.load(tmp_path / "r.json") == found
+
+
+def test_targets_that_are_missed_come_first(found: Results) -> None:
+    rows = table(found).split("## Ingest")[0].splitlines()
+    assert [row.split("|")[1].strip() for row in rows if "MISSED" in row or " met " in row] == [
+        "ingest, batch 1,000, 1 conn.",
+        "newest 100",
+    ]
+
+
+def test_a_relative_target_is_scored_against_the_reference(found: Results) -> None:
+    target = next(t for t in TARGETS if t.factor == 1.25)
+    assert target.score(found) == pytest.approx(250 / (400 * 1.25))
+
+
+def test_a_target_without_figures_has_no_score(found: Results) -> None:
+    found.runs = [run for run in found.runs if run.peer == "logd"]
+    assert TARGETS[0].score(found) is None
+
+
+def test_a_figure_has_a_value_for_each_run(found: Results) -> None:
+    assert rate(1_000, 1).values(found, "logd") == [200.0, 300.0]
+
+
+def test_the_report_says_what_is_unfair_and_that_answers_were_right(found: Results) -> None:
+    text = markdown(found)
+    assert "**not durable**. fast." in text
+    assert "Every answer of every peer was the right one." in text
+
+
+def test_wrong_answers_and_losses_of_durable_stores_are_problems(found: Results) -> None:
+    crash = CrashFigures(
+        batch=1, connections=1, acknowledged=9, lost=9, ready_s=1.0, recovered_per_s=0.0
+    )
+    found.runs[0].crashes.append(crash)
+    found.runs[2].crashes.append(crash)
+    found.runs[1].queries.append(newest(1.0, ("newest: total 1 instead of 2",)))
+    assert found.problems() == [
+        "logd, run 1: 9 acknowledged entries lost by SIGKILL",
+        "logd, run 2: newest: total 1 instead of 2",
+    ]
+
+
+def test_columns_are_padded() -> None:
+    assert grid(["a", "bb"], [["ccc", "d"]]) == (
+        "| a   | bb |\n"
+        "| --- | -: |\n"
+        "| ccc |  d |\n"
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("value", "text"), [(0.004, "0.004"), (0.5, "0.50"), (12.34, "12.3"), (1234.5, "1,234")]
+)
+def test_numbers_have_three_digits(value: float, text: str) -> None:
+    assert number(value) == text

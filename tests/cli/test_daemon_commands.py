@@ -1,0 +1,242 @@
+"""The commands that run a daemon, or work on its directory: with the real one, as a process."""
+
+import re
+import signal
+import stat
+import subprocess
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, cast
+
+import httpx
+import pytest
+from command_line import TIMEOUT_SECONDS, command, environment, run_logd
+
+ANY_PORT = ["--listen", "127.0.0.1:0"]
+
+
+class Served:
+    """A command that serves. `output`: what it said until it was ready."""
+
+    def __init__(self, process: "subprocess.Popen[str]", output: str) -> None:
+        self.process = process
+        self.output = output
+
+    @property
+    def url(self) -> str:
+        found = re.search(r"http://127\.0\.0\.1:\d+", self.output)
+        assert found is not None
+        return found[0]
+
+    def stop(self, number: signal.Signals = signal.SIGTERM) -> int:
+        self.process.send_signal(number)
+        return self.process.wait(TIMEOUT_SECONDS)
+
+
+@contextmanager
+def serving(*arguments: str, ready: str, directory: Path) -> Iterator[Served]:
+    """Until the line that contains `ready` has come; ends the process in the end."""
+    with subprocess.Popen(
+        command(*arguments), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+        cwd=directory, env=environment(),
+    ) as process:  # fmt: skip
+        try:
+            yield Served(process, _until(ready, cast(IO[str], process.stdout)))
+        finally:
+            process.kill()
+
+
+def _until(ready: str, stream: IO[str]) -> str:
+    output = ""
+    while ready not in output:
+        line = stream.readline()
+        assert line, f"ended before it was ready: {output}"
+        output += line
+    return output
+
+
+@contextmanager
+def daemon(data: Path, *options: str) -> Iterator[Served]:
+    arguments = ["serve", "--data", str(data), *ANY_PORT, *options]
+    with serving(*arguments, ready="serving", directory=data.parent) as served:
+        yield served
+
+
+@contextmanager
+def quickstart(directory: Path, *options: str) -> Iterator[Served]:
+    arguments: Sequence[str] = ["quickstart", *ANY_PORT, *options]
+    with serving(*arguments, ready="Ctrl-C stops", directory=directory) as served:
+        yield served
+
+
+def exported(output: str) -> dict[str, str]:
+    """The variables of the welcome's `export` line."""
+    (line,) = re.findall(r"^ *export (.*)$", output, re.MULTILINE)
+    return dict(part.split("=", 1) for part in line.split())
+
+
+def token_of(output: str) -> str:
+    (token,) = set(re.findall(r"ldu_\w+", output))
+    return str(token)
+
+
+def me(url: str, token: str) -> httpx.Response:
+    return httpx.get(
+        f"{url}/v1/orgs/mine", headers={"Authorization": f"Bearer {token}"}, trust_env=False
+    )
+
+
+# ---------------------------------------------------------------- quickstart
+
+
+def test_quickstart_is_ready_to_be_used_with_what_it_prints(tmp_path: Path) -> None:
+    with quickstart(tmp_path) as served:
+        env = environment(exported(served.output))
+        assert run_logd("send", env=env, stdin="disk full\nall well\n").returncode == 0
+        found = run_logd("query", "disk", env=env)
+        assert found.stdout.endswith("disk full\n")
+        assert run_logd("stats", env=env).stdout.split()[-2:] == ["total", "2"]
+        (org,) = me(served.url, token_of(served.output)).json()
+        assert org["role"] == "admin"
+        assert httpx.get(f"{served.url}/v1/openapi.json", trust_env=False).status_code == 200
+        assert served.stop(signal.SIGINT) == 0
+    assert (tmp_path / "logd-data" / "FORMAT").exists()
+
+
+def test_a_second_quickstart_shows_the_same_secrets_and_logs(tmp_path: Path) -> None:
+    with quickstart(tmp_path) as served:
+        first = exported(served.output), token_of(served.output)
+        run_logd("send", env=environment(first[0]), stdin="kept\n")
+        served.stop()
+    with quickstart(tmp_path) as served:
+        again = exported(served.output), token_of(served.output)
+        assert run_logd("query", env=environment(again[0])).stdout.endswith("kept\n")
+    assert again[1] == first[1]
+    assert again[0]["LOGD_KEY"] == first[0]["LOGD_KEY"]
+    assert again[0]["LOGD_PROJECT"] == first[0]["LOGD_PROJECT"]
+
+
+def test_quickstart_keeps_its_secrets_for_their_owner_only(tmp_path: Path) -> None:
+    with quickstart(tmp_path) as served:
+        key = exported(served.output)["LOGD_KEY"]
+    file = tmp_path / "logd-data" / "quickstart.json"
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    assert key in file.read_text()
+
+
+@pytest.mark.parametrize("spoil", ["flag", "no file", "torn file", "unknown secrets"])
+def test_quickstart_issues_new_secrets_where_there_are_none(tmp_path: Path, spoil: str) -> None:
+    with quickstart(tmp_path) as served:
+        first = exported(served.output)
+        served.stop()
+    file = tmp_path / "logd-data" / "quickstart.json"
+    if spoil == "no file":
+        file.unlink()
+    elif spoil == "torn file":
+        file.write_bytes(file.read_bytes()[:-5])
+    elif spoil == "unknown secrets":
+        file.write_text(file.read_text().replace("ldk_", "ldk_X"))
+    options = ["--new-secrets"] if spoil == "flag" else []
+    with quickstart(tmp_path, *options) as served:
+        again = exported(served.output)
+        assert run_logd("stats", env=environment(again)).returncode == 0
+    assert again["LOGD_KEY"] != first["LOGD_KEY"]
+    assert again["LOGD_PROJECT"] == first["LOGD_PROJECT"]
+
+
+# ---------------------------------------------------------------- users
+
+
+def test_the_first_user_can_be_made_before_the_daemon_ran(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    made = run_logd("user", "add", "ann@example.com", "--data", str(data))
+    assert (made.returncode, made.stderr) == (0, "")
+    assert re.fullmatch(r"ldu_\w+\n", made.stdout)
+    with daemon(data) as served:
+        assert me(served.url, made.stdout.strip()).status_code == 200
+
+
+def test_users_can_be_made_while_the_daemon_runs(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    with daemon(data) as served:
+        tokens = [
+            run_logd("user", "add", email, env=environment({"LOGD_DATA": str(data)})).stdout.strip()
+            for email in ("ann@example.com", "ann@example.com", "bob@example.com")
+        ]
+        assert len(set(tokens)) == 3
+        assert [me(served.url, token).status_code for token in tokens] == [200, 200, 200]
+
+
+def test_a_bad_address_is_one_line(tmp_path: Path) -> None:
+    made = run_logd("user", "add", "no address", "--data", str(tmp_path / "data"))
+    assert (made.returncode, made.stdout) == (1, "")
+    assert made.stderr == "logd: email: not an email address (ASCII, one @)\n"
+
+
+# ---------------------------------------------------------------- serve
+
+
+def test_a_data_directory_has_one_daemon(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    with daemon(data):
+        for arguments in (["serve", *ANY_PORT], ["check"], ["reindex"]):
+            second = run_logd(*arguments, "--data", str(data))
+            assert second.returncode == 1
+            (line,) = second.stderr.splitlines()
+            assert "in use by another logd process" in line
+
+
+def test_an_address_in_use_is_one_line(tmp_path: Path) -> None:
+    with daemon(tmp_path / "data") as served:
+        taken = served.url.removeprefix("http://")
+        second = run_logd("serve", "--data", str(tmp_path / "other"), "--listen", taken)
+    assert second.returncode == 1
+    assert "Traceback" not in second.stderr
+    assert "ddress already in use" in second.stderr.splitlines()[-1]
+
+
+def test_a_stopped_daemon_ends_with_0(tmp_path: Path) -> None:
+    with daemon(tmp_path / "data") as served:
+        assert served.stop() == 0
+
+
+# ---------------------------------------------------------------- check, reindex
+
+
+def test_a_sound_directory_checks_without_problems_before_and_after_reindex(tmp_path: Path) -> None:
+    with quickstart(tmp_path, "--chunk-entries", "2000") as served:
+        env = environment(exported(served.output))
+        lines = "".join(f"request {number} took {number % 977} ms\n" for number in range(5000))
+        assert run_logd("send", env=env, stdin=lines).returncode == 0
+        served.stop()
+    data = str(tmp_path / "logd-data")
+    for arguments in (["check"], ["reindex"], ["check"]):
+        done = run_logd(*arguments, "--data", data)
+        assert (done.returncode, done.stderr) == (0, ""), done.stdout
+    assert "no problems" in done.stdout
+    with quickstart(tmp_path) as served:
+        found = run_logd("query", "977", env=environment(exported(served.output)))
+        assert "request 977" in found.stdout
+
+
+def test_damage_is_found_and_exits_with_1(tmp_path: Path) -> None:
+    with quickstart(tmp_path, "--chunk-entries", "2000") as served:
+        env = environment(exported(served.output))
+        run_logd("send", env=env, stdin="".join(f"line {n}\n" for n in range(5000)))
+        served.stop()
+    segment, *_ = (tmp_path / "logd-data").glob("projects/*/segments/*.seg")
+    content = bytearray(segment.read_bytes())
+    content[len(content) // 2] ^= 0xFF
+    segment.write_bytes(content)
+    done = run_logd("check", "--data", str(tmp_path / "logd-data"))
+    assert done.returncode == 1
+    assert segment.name in done.stdout
+
+
+@pytest.mark.parametrize("action", ["check", "reindex"])
+def test_what_is_no_data_directory_is_left_alone(tmp_path: Path, action: str) -> None:
+    done = run_logd(action, "--data", str(tmp_path))
+    assert done.returncode == 1
+    assert "is not a data directory" in done.stderr
+    assert list(tmp_path.iterdir()) == []
