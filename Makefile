@@ -19,7 +19,7 @@ installed_dev := $(VENV)/.installed-dev
 .DELETE_ON_ERROR:
 
 help:
-	@sed -n 's/^# \{0,1\}//p; /^$$/q' Makefile
+	@sed -n '/^#/!q; s/^# \{0,1\}//p' Makefile
 
 run: $(installed)
 	@exec $(bin)/logd quickstart $(ARGS)

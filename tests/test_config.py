@@ -1,3 +1,4 @@
+import re
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -18,6 +19,8 @@ from logd.config import (
     load_connection,
     parse_address,
 )
+
+ROOT = Path(__file__).parents[1]
 
 
 def options(**flags: object) -> Config:
@@ -68,6 +71,25 @@ def test_every_value_of_the_edge_profile_is_an_option_and_valid() -> None:
 def test_each_option_has_a_description(name: str) -> None:
     assert describe(name)
     assert flag(name).startswith("--")
+
+
+def test_the_example_file_names_every_option_with_its_default(tmp_path: Path) -> None:
+    example = (ROOT / "systemd" / "logd.toml").read_text()
+    options_in_it = re.sub(r"^# (\w+ = )", r"\1", example, flags=re.MULTILINE)
+    keys = re.findall(r"^(\w+) = ", options_in_it, flags=re.MULTILINE)
+    assert sorted(keys) == sorted(OPTIONS)
+    file = tmp_path / "logd.toml"
+    file.write_text(options_in_it)
+    expected = Config(
+        data=Path("/var/lib/logd"),
+        tls_cert=Path("/etc/logd/cert.pem"),
+        tls_key=Path("/etc/logd/key.pem"),
+    )
+    assert load({}, {}, file) == expected
+
+
+def test_the_example_file_as_it_is_changes_nothing() -> None:
+    assert load({"data": "d"}, {}, ROOT / "systemd" / "logd.toml") == Config(data=Path("d"))
 
 
 def test_an_unknown_key_is_an_error_with_file_and_hint(tmp_path: Path) -> None:

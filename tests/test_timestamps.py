@@ -303,6 +303,12 @@ def test_the_first_of_several_bad_ones_is_named() -> None:
     assert nth(texts).index == 30
 
 
+def test_zones_of_one_length_may_differ_among_many() -> None:
+    texts = ["2026-11-21T08:17:00+01:00"] * MANY
+    texts[20], texts[60] = "2026-11-21T08:17:00+02:30", "2026-11-21T08:17:00-01:00"
+    assert parse_timestamps(texts).tolist() == [parse_timestamp(text) for text in texts]
+
+
 def test_a_leap_second_among_many_is_read() -> None:
     texts = ["2016-12-31T23:59:59Z"] * MANY
     texts[7] = "2016-12-31T23:59:60Z"

@@ -51,7 +51,7 @@ class _Row(msgspec.Struct, frozen=True):
     retry_after_seconds: int | None = None
 
 
-_TABLE: Final[dict[type[LogdError], _Row]] = {
+TABLE: Final[dict[type[LogdError], _Row]] = {
     # what the wire refuses
     wire.InvalidRequest: _Row(400, "invalid_request"),
     wire.MalformedBody: _Row(400),
@@ -146,8 +146,8 @@ def entry_faults(errors: Iterable[EntryError]) -> tuple[Fault, ...]:
 
 def _row(error: Exception) -> _Row:
     for kind in type(error).__mro__:
-        if kind in _TABLE:
-            return _TABLE[kind]
+        if kind in TABLE:
+            return TABLE[kind]
     return _INTERNAL
 
 

@@ -387,7 +387,7 @@ class Router:
 def _match(template: tuple[str, ...], segments: list[str]) -> dict[str, str] | None:
     params = {}
     for expected, segment in zip(template, segments, strict=True):
-        if expected[:1] == "{":
+        if expected[:1] == "{" and segment:
             params[expected[1:-1]] = urllib.parse.unquote(segment)
         elif expected != segment:
             return None

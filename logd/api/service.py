@@ -14,8 +14,8 @@ from logd.entry import RandomBytes
 
 @dataclass(frozen=True)
 class Services:
-    """`max_body_bytes` bounds an ingest body, as sent and decompressed. `serving` is whether
-    the daemon wants new requests, which it does not when it is stopping. `openapi`: the document."""
+    """`max_body_bytes` bounds an ingest body, as sent and decompressed. `serving`: whether the
+    daemon wants new requests; when it is stopping it does not. `openapi`: the document."""
 
     identity: Identity
     logs: Logs

@@ -20,11 +20,22 @@ from msgspec import UNSET, Raw, UnsetType
 from logd import entry as limits
 from logd.entry import LEVEL_CODE, LEVELS, LevelName, ProjectId
 from logd.errors import LogdError
-from logd.format.separated import SEPARATOR, Int64s, concatenate, join_texts, longest
+from logd.format.separated import SEPARATOR, Int64s, concatenate, edges, join_texts, longest
+from logd.format.shape import shape_of
 from logd.timestamps import BadTimestamp, parse_timestamp, parse_timestamps
 
 MAX_ERRORS_LISTED: Final = 100
+MAX_NESTING: Final = 500
+"""Levels of arrays and objects in an entry, itself the first. Far fewer than the stack holds: what
+was acknowledged by one thread must be readable to every other, the recovery's above all."""
+
+_LEAST_ENTRY_BYTES: Final = 90  # the shortest valid entry has 93 with its comma
+_WORTH_COUNTING: Final = 10_000  # fewer values than this are looked at whatever they are
+_MOST_MEMBERS: Final = 100  # an entry has seven; keys may repeat
+
 _FAST_TAG_LISTS: Final = 4096
+_FAST_TAG_LIST_BYTES: Final = 1024
+_MAX_TAGS_BYTES: Final = 131_072  # 64 tags of 128 characters, all escaped, are 98,689
 
 
 class EntryError(msgspec.Struct, frozen=True):
@@ -139,15 +150,15 @@ def decode_good_entries(
 ) -> Partial:
     """The good entries of a body, and what is wrong with the others. Raises InvalidBody."""
     raws = _split(body, ndjson)
-    entries, faults, foreign = _examine(raws, project, received_ns)
-    bad = {error.index for error in (*faults, *foreign)}
-    kept = tuple(index for index in range(len(raws)) if index not in bad)
+    found = _examine(raws, project, received_ns)
+    kept = tuple(found.good)
+    errors = sorted((*found.faults, *found.foreign), key=lambda error: error.index)
     return Partial(
-        batch=_to_batch([entries[index] for index in kept]) if kept else None,
+        batch=_to_batch(list(found.good.values())) if kept else None,
         body=b"[" + b",".join([raws[index] for index in kept]) + b"]",
         kept=kept,
         count=len(raws),
-        errors=tuple(sorted((*faults, *foreign), key=lambda e: e.index)[:MAX_ERRORS_LISTED]),
+        errors=tuple(errors[:MAX_ERRORS_LISTED]),
     )
 
 
@@ -213,7 +224,7 @@ def _decode_fast(body: bytes, project: ProjectId, received_ns: int, ndjson: bool
         or not all(map(_is_tag_list, set(tags.split(SEPARATOR))))
         or metas.count(SEPARATOR + b"{") != count - 1
         or metas[:1] != b"{"
-        or (len(metas) > limits.MAX_META_BYTES and longest(metas, count) > limits.MAX_META_BYTES)
+        or not _are_metas_in_bounds(metas, count)
     ):
         return None
     levels = bytes([LEVEL_CODE[e.level] for e in entries])
@@ -243,6 +254,21 @@ def _timestamp(text: str) -> int:
         raise BadTimestamp(0, str(error)) from None
 
 
+def _are_metas_in_bounds(metas: bytes, count: int) -> bool:
+    """Whether none is too long and none could nest too deeply."""
+    deep_bytes = 2 * (MAX_NESTING - 1)
+    if len(metas) <= deep_bytes:
+        return True
+    most = longest(metas, count)
+    if most <= deep_bytes:
+        return True
+    if most > limits.MAX_META_BYTES:
+        return False
+    opening = (np.frombuffer(metas, np.uint8) | 0x20) == ord("{")
+    per_meta = np.diff(np.searchsorted(np.flatnonzero(opening), edges(metas, count)))
+    return int(per_meta.max()) < MAX_NESTING
+
+
 def _is_source(text: str) -> bool:
     return 0 < len(text) <= limits.MAX_SOURCE_CHARS
 
@@ -250,14 +276,22 @@ def _is_source(text: str) -> bool:
 _tags_decoder: Final = msgspec.json.Decoder(list[str])
 
 
-@functools.lru_cache(maxsize=_FAST_TAG_LISTS)
 def _is_tag_list(text: bytes) -> bool:
     """A distinct tag list is looked at once, not once an entry."""
+    if len(text) <= _FAST_TAG_LIST_BYTES:
+        return _is_short_tag_list(text)
+    return len(text) <= _MAX_TAGS_BYTES and _holds_tags(text)
+
+
+def _holds_tags(text: bytes) -> bool:
     try:
         tags = _tags_decoder.decode(text)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return False
     return len(tags) <= limits.MAX_TAGS and all(0 < len(t) <= limits.MAX_TAG_CHARS for t in tags)
+
+
+_is_short_tag_list: Final = functools.lru_cache(maxsize=_FAST_TAG_LISTS)(_holds_tags)
 
 
 # ---------------------------------------------------------------- the careful way
@@ -275,6 +309,7 @@ class _Parsed(msgspec.Struct, frozen=True, gc=False):
 _FIELDS: Final = ("projectId", "level", "message", "source", "timestamp", "tags", "meta")
 _REQUIRED: Final = _FIELDS[:4]
 _UUID: Final = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
+_FIRST_BYTE: Final = re.compile(rb"[ \t\r\n]*(.)", re.DOTALL)
 _array_decoder: Final = msgspec.json.Decoder(list[Raw])
 _raw_decoder: Final = msgspec.json.Decoder(Raw)
 _object_decoder: Final = msgspec.json.Decoder(dict[str, Raw])
@@ -283,13 +318,12 @@ _list_decoder: Final = msgspec.json.Decoder(list[Raw])
 
 
 def _decode_carefully(body: bytes, project: ProjectId, received_ns: int, ndjson: bool) -> Batch:
-    raws = _split(body, ndjson)
-    entries, faults, foreign = _examine(raws, project, received_ns)
-    if faults:
-        raise InvalidEntries(tuple(faults[:MAX_ERRORS_LISTED]), len(faults))
-    if foreign:
-        raise ForeignProject(tuple(foreign[:MAX_ERRORS_LISTED]))
-    return _to_batch([entries[index] for index in range(len(raws))]) if raws else EMPTY
+    found = _examine(_split(body, ndjson), project, received_ns)
+    if found.faults:
+        raise InvalidEntries(tuple(found.faults), found.total_faults)
+    if found.foreign:
+        raise ForeignProject(tuple(found.foreign))
+    return _to_batch(list(found.good.values())) if found.good else EMPTY
 
 
 def _split(body: bytes, ndjson: bool) -> list[Raw]:
@@ -298,13 +332,16 @@ def _split(body: bytes, ndjson: bool) -> list[Raw]:
         body.decode()
     except UnicodeDecodeError as error:
         raise InvalidBody("not_utf8", f"the body is not UTF-8: byte {error.start}") from None
+    first = _FIRST_BYTE.match(body)
+    kind = b"" if first is None or ndjson else first[1]
+    if len(body) > 2 * MAX_NESTING:
+        _check_shape(body, in_array=kind == b"[")
     try:
         if ndjson:
             return _raw_decoder.decode_lines(body)
-        stripped = body.lstrip(b" \t\r\n")
-        if stripped[:1] == b"[":
+        if kind == b"[":
             return _array_decoder.decode(body)
-        if stripped[:1] == b"{":
+        if kind == b"{":
             return [_raw_decoder.decode(body)]
         _raw_decoder.decode(body)
     except RecursionError:
@@ -314,24 +351,52 @@ def _split(body: bytes, ndjson: bool) -> list[Raw]:
     raise InvalidBody("wrong_type", "the body must be an entry object or an array of them")
 
 
-def _examine(
-    raws: Sequence[Raw], project: ProjectId, received_ns: int
-) -> tuple[dict[int, _Parsed], list[EntryError], list[EntryError]]:
-    """(good entries by index, faults, entries of foreign projects)."""
-    entries: dict[int, _Parsed] = {}
-    faults: list[EntryError] = []
-    foreign: list[EntryError] = []
+def _check_shape(body: bytes, *, in_array: bool) -> None:
+    """Raises InvalidBody where decoding would take depth or memory out of all proportion."""
+    shape = shape_of(body, in_array=in_array)
+    if shape.depth > MAX_NESTING:
+        detail = f"an entry is nested {shape.depth} levels deep, at most {MAX_NESTING}"
+        raise InvalidBody("too_deep", detail)
+    if shape.values > _WORTH_COUNTING and shape.values * _LEAST_ENTRY_BYTES > len(body):
+        detail = f"{shape.values} values in {len(body)} bytes cannot all be entries"
+        raise InvalidBody("too_many_values", detail)
+    if shape.commas > _WORTH_COUNTING and shape.commas > _MOST_MEMBERS * shape.values:
+        detail = f"{shape.commas} members in {shape.values} values are not those of entries"
+        raise InvalidBody("too_many_members", detail)
+
+
+class _Findings:
+    """What the examination of a body has found: the good entries by index, in order, and of the
+    others, whose faults may outweigh the body, the first few faults."""
+
+    def __init__(self) -> None:
+        self.good: dict[int, _Parsed] = {}
+        self.faults: list[EntryError] = []
+        self.total_faults = 0
+        self.foreign: list[EntryError] = []
+
+    def add_faults(self, errors: Sequence[EntryError]) -> None:
+        self.total_faults += len(errors)
+        self.faults += errors[: MAX_ERRORS_LISTED - len(self.faults)]
+
+    def add_foreign(self, index: int) -> None:
+        if len(self.foreign) < MAX_ERRORS_LISTED:
+            detail = "projectId is not the project that the key belongs to"
+            self.foreign.append(EntryError(index, "/projectId", "foreign_project", detail))
+
+
+def _examine(raws: Sequence[Raw], project: ProjectId, received_ns: int) -> _Findings:
+    found = _Findings()
     for index, raw in enumerate(raws):
         checked = _Checked(index)
         parsed = checked.entry(raw, received_ns)
         if checked.errors:
-            faults += checked.errors
+            found.add_faults(checked.errors)
         elif checked.project != project:
-            detail = "projectId is not the project that the key belongs to"
-            foreign.append(EntryError(index, "/projectId", "foreign_project", detail))
+            found.add_foreign(index)
         else:
-            entries[index] = parsed
-    return entries, faults, foreign
+            found.good[index] = parsed
+    return found
 
 
 class _Checked:
@@ -425,6 +490,9 @@ class _Checked:
         if "tags" not in fields:
             return b"[]"
         raw = fields["tags"]
+        if len(bytes(raw)) > _MAX_TAGS_BYTES:
+            self.fault("tags", "too_long", f"tags take more than {_MAX_TAGS_BYTES} bytes of JSON")
+            return b"[]"
         try:
             tags = _list_decoder.decode(raw)
         except msgspec.DecodeError:

@@ -4,7 +4,8 @@
     "v" + first seq   the chunk's vocabulary (`format/vocabulary.py`)
     "p" + first seq   the chunk's variable postings (`format/postings.py`)
     "m"               format version (4 bytes), then the watermark: the first sequence number that
-                      is in no chunk (8 bytes), CRC-32 of both (4 bytes)
+                      is in no chunk (8 bytes), CRC-32 of both (4 bytes); an index without it is
+                      not complete: its rebuilding was cut short
 
 Sequence numbers are 8 bytes big-endian, so keys sort as numbers do. A transaction begins and ends
 inside one call, in one thread.
@@ -47,10 +48,10 @@ class IndexChange(msgspec.Struct, frozen=True):
 
 
 class IndexContent(msgspec.Struct, frozen=True):
-    """What the index says at its opening."""
+    """What the index says at its opening. `watermark`: None where the index is not complete."""
 
     rows: tuple[ChunkRow, ...]
-    watermark: Seq
+    watermark: Seq | None
 
 
 class _ReaderGate:
@@ -59,10 +60,12 @@ class _ReaderGate:
     def __init__(self) -> None:
         self._changed = threading.Condition()
         self._inside = 0
+        self._closing = False
 
     @contextlib.contextmanager
     def one(self) -> Iterator[None]:
         with self._changed:
+            self._changed.wait_for(lambda: not self._closing)
             self._inside += 1
         try:
             yield
@@ -75,37 +78,52 @@ class _ReaderGate:
     def none(self) -> Iterator[None]:
         """Waits for the readers inside and keeps new ones out meanwhile."""
         with self._changed:
-            self._changed.wait_for(lambda: self._inside == 0)
-            yield
+            self._closing = True
+            try:
+                self._changed.wait_for(lambda: self._inside == 0)
+                yield
+            finally:
+                self._closing = False
+                self._changed.notify_all()
 
 
 class ProjectIndex:
     """An open index. Reads may come from several threads; one thread at a time applies changes."""
 
-    def __init__(self, directory: Path) -> None:
-        """Open or create it. Raises Corruption if it must be rebuilt, UnsupportedFormat if a
-        newer program wrote it."""
+    def __init__(self, directory: Path, *, read_only: bool = False) -> None:
+        """Open or create it; `read_only`: nothing is written, not even a lock, so nobody else may
+        have it open. Raises Corruption if it must be rebuilt, UnsupportedFormat if a newer program
+        wrote it (nothing was written then)."""
         self._directory = directory
+        self._read_only = read_only
         self._readers = _ReaderGate()
-        if (directory / _DATA_NAME).exists():
+        if index_file.is_begun(directory / _DATA_NAME):
             _check_before_mapping(directory)
-        with contextlib.suppress(FileNotFoundError):
-            (directory / _CLEAN_NAME).unlink()
-        self._open()
-        self._check_version()
+            self._environment = self._opened(read_only=True)
+            try:
+                self._check_version()
+            finally:
+                self._environment.close()
+        if not read_only:
+            (directory / _CLEAN_NAME).unlink(missing_ok=True)
+        self._environment = self._opened(read_only=read_only)
 
-    def _open(self) -> None:
+    def _opened(self, *, read_only: bool) -> lmdb.Environment:
         path = self._directory / _DATA_NAME
         size = path.stat().st_size if path.exists() else 0
         try:
-            self._environment = lmdb.open(
-                str(self._directory), map_size=max(_FIRST_MAP_BYTES, 2 * size), max_dbs=0
+            return lmdb.open(
+                str(self._directory),
+                map_size=max(_FIRST_MAP_BYTES, 2 * size),
+                max_dbs=0,
+                readonly=read_only,
+                lock=not read_only,
             )
         except lmdb.Error as error:
             raise Corruption(path, 0, f"LMDB cannot open it: {error}") from error
 
     def _check_version(self) -> None:
-        with self._environment.begin() as transaction:
+        with self._transaction() as transaction:
             value = transaction.get(_META_KEY)
         if value is None:
             return
@@ -113,13 +131,21 @@ class ProjectIndex:
         if version > VERSION:
             raise UnsupportedFormat(f"{self._directory} has index format {version}: too new")
 
+    @contextlib.contextmanager
+    def _transaction(self) -> Iterator[lmdb.Transaction]:
+        """A reading one, at the opening. Raises Corruption where LMDB finds its file damaged."""
+        try:
+            with self._environment.begin() as transaction:
+                yield transaction
+        except lmdb.Error as error:
+            raise Corruption(self._directory / _DATA_NAME, 0, f"LMDB: {error}") from error
+
     def content(self) -> IndexContent:
         """The directory, by first sequence number. Raises Corruption."""
         path = self._directory / _DATA_NAME
-        with self._environment.begin() as transaction:
+        rows = []
+        with self._transaction() as transaction:
             value = transaction.get(_META_KEY)
-            watermark = 0 if value is None else _decode_meta(path, value)[1]
-            rows = []
             cursor = transaction.cursor()
             if cursor.set_range(b"c"):
                 for key, row in cursor:
@@ -129,7 +155,8 @@ class ProjectIndex:
                         rows.append(decode_row(row))
                     except ValueError as error:
                         raise Corruption(path, 0, str(error)) from None
-        return IndexContent(tuple(rows), Seq(watermark))
+        watermark = None if value is None else Seq(_decode_meta(path, value)[1])
+        return IndexContent(tuple(rows), watermark)
 
     def apply(self, change: IndexChange) -> None:
         """All of the change, or nothing of it. Raises StorageFull or StorageFailed."""
@@ -168,10 +195,16 @@ class ProjectIndex:
         return (self._directory / _DATA_NAME).stat().st_blocks * 512
 
     def close(self) -> None:
-        """Close and mark the file as cleanly closed."""
-        self._environment.sync(True)
+        """Close, and mark the file as cleanly closed where it is."""
+        clean = not self._read_only
+        try:
+            if clean:
+                self._environment.sync(True)
+        except lmdb.Error:  # a commit failed before: the next opening looks closely
+            clean = False
         self._environment.close()
-        (self._directory / _CLEAN_NAME).write_text(_fingerprint(self._directory))
+        if clean:
+            (self._directory / _CLEAN_NAME).write_text(_fingerprint(self._directory))
 
 
 class IndexReader:
@@ -185,7 +218,11 @@ class IndexReader:
         return self._get(b"p", first_seq)
 
     def _get(self, kind: bytes, first_seq: Seq) -> memoryview | None:
-        value = self._transaction.get(_KEY.pack(kind, first_seq))
+        """None where it is missing, or where LMDB finds its pages damaged."""
+        try:
+            value = self._transaction.get(_KEY.pack(kind, first_seq))
+        except lmdb.Error:
+            return None
         return None if value is None else memoryview(value)
 
 

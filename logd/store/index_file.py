@@ -22,6 +22,16 @@ _LAST_PAGE_OFFSET: Final = _HEADER_BYTES + 24 + 2 * 48
 _PROBE_SECONDS: Final = 60
 
 
+def is_begun(path: Path) -> bool:
+    """There is a file, and LMDB came as far as writing its meta pages."""
+    try:
+        with path.open("rb") as file:
+            start = file.read(2 * _PAGE + 1)
+    except FileNotFoundError:
+        return False
+    return len(start) > 2 * _PAGE or any(start)
+
+
 def is_plausible(path: Path) -> bool:
     """Both meta pages name LMDB, and the file is as long as the newer one says."""
     try:
@@ -62,7 +72,7 @@ def _probe(directory: str) -> None:
     import lmdb
 
     size = os.stat(os.path.join(directory, "data.mdb")).st_size
-    environment = lmdb.open(directory, map_size=2 * size + (1 << 24), max_dbs=0)
+    environment = lmdb.open(directory, map_size=2 * size + (1 << 24), max_dbs=0, lock=False)
     with environment.begin(buffers=True) as transaction:
         for key, value in transaction.cursor():
             bytes(key)

@@ -3,6 +3,7 @@
 import gzip
 import json
 import zlib
+from collections.abc import Callable
 from typing import Any
 from uuid import uuid4
 
@@ -167,7 +168,7 @@ def _deflate_raw(data: bytes) -> bytes:
     return zlib.compress(data, wbits=-15)
 
 
-ENCODERS = {
+ENCODERS: dict[str, Callable[[bytes], bytes]] = {
     "gzip": gzip.compress,
     "deflate": zlib.compress,
     "deflate, raw": _deflate_raw,

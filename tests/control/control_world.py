@@ -4,6 +4,7 @@ and file layers that fail."""
 import os
 import random
 import shutil
+import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -14,6 +15,14 @@ from logd.store.files import File, FileLayer, OsFiles
 
 SECOND_NS = 1_000_000_000
 START_NS = 1_800_000_000 * SECOND_NS
+
+
+def memory_directory() -> Path:
+    """A new directory on a file system without a disk, where there is one: for tests of hundreds
+    of stops, to which syncing matters only as a call."""
+    shared_memory = Path("/dev/shm")
+    parent = shared_memory if os.access(shared_memory, os.W_OK) else None
+    return Path(tempfile.mkdtemp(prefix="control-test-", dir=parent))
 
 
 class World:

@@ -1,12 +1,10 @@
 """The control data against plain dictionaries, with stops, crashes and damage in between."""
 
 import shutil
-import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from pathlib import Path
 
-from control_world import World
+from control_world import World, memory_directory
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, invariant, rule
@@ -52,7 +50,7 @@ class ControlMachine(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.root = Path(tempfile.mkdtemp(prefix="control-model-", dir=_memory_directory()))
+        self.root = memory_directory()
         self.world = World(self.root)
         self.control = self.world.open()
         self.ids = {name: self.control.ensure_user(f"{name}@x.org").id for name in PEOPLE}
@@ -337,11 +335,6 @@ class ControlMachine(RuleBasedStateMachine):
         except error:
             return
         raise AssertionError(f"{error.__name__} was expected")
-
-
-def _memory_directory() -> str | None:
-    """Hundreds of runs with thousands of syncs: durability is other tests' concern."""
-    return "/dev/shm" if Path("/dev/shm").is_dir() else None
 
 
 ControlMachine.TestCase.settings = settings(max_examples=100, stateful_step_count=40, deadline=None)

@@ -2,13 +2,22 @@
 
 import contextlib
 import errno
+import itertools
 import shutil
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from control_world import DyingFiles, FailingFiles, Killed, Office, PowerLossFiles, World
+from control_world import (
+    DyingFiles,
+    FailingFiles,
+    Killed,
+    Office,
+    PowerLossFiles,
+    World,
+    memory_directory,
+)
 
 from logd.control import frames, vault
 from logd.control.frames import Scan
@@ -19,8 +28,15 @@ from logd.errors import Corruption, StorageFailed, StorageFull, UnsupportedForma
 
 
 @pytest.fixture
-def world(tmp_path: Path) -> World:
-    return World(tmp_path)
+def root() -> Iterator[Path]:
+    directory = memory_directory()
+    yield directory
+    shutil.rmtree(directory)
+
+
+@pytest.fixture
+def world(root: Path) -> World:
+    return World(root)
 
 
 def slugs(control: Control) -> list[str]:
@@ -410,20 +426,23 @@ NAMES = [f"{n}" * 60 for n in range(12)]
 
 
 def test_killed_at_every_operation_no_acknowledged_change_is_lost(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Also with rewritings, and with a second death at every operation of the recovery."""
     monkeypatch.setattr(vault, "REWRITE_BYTES", 1200)
     for first in range(1, 200):
-        world = World(tmp_path / str(first))
+        world = World(root / str(first))
         acknowledged, finished = run_until_killed(world, DyingFiles(first))
         if finished:
             break
-        for second in range(1, 60, 4):
+        for second in itertools.count(1):
             again = copy_of(world, second)
+            files = DyingFiles(second)
             with contextlib.suppress(Killed):
-                again.open(DyingFiles(second)).close()
+                again.open(files).close()
             check_survivors(again, acknowledged)
+            if not files.died:
+                break
         check_survivors(world, acknowledged)
     assert finished
 
@@ -431,12 +450,12 @@ def test_killed_at_every_operation_no_acknowledged_change_is_lost(
 @pytest.mark.parametrize("after_a_clean_stop", [True, False])
 @pytest.mark.parametrize("copy_survives", [True, False])
 def test_power_lost_at_every_operation_no_acknowledged_change_is_lost(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, copy_survives: bool, after_a_clean_stop: bool
+    root: Path, monkeypatch: pytest.MonkeyPatch, copy_survives: bool, after_a_clean_stop: bool
 ) -> None:
     """Whatever was not synced is gone: bytes, and names that a directory got or lost."""
     monkeypatch.setattr(vault, "REWRITE_BYTES", 1200)
     for operations in range(1, 200):
-        world = World(tmp_path / str(operations))
+        world = World(root / str(operations))
         world.root.mkdir()
         if after_a_clean_stop:
             fill(world)
@@ -452,8 +471,8 @@ def test_power_lost_at_every_operation_no_acknowledged_change_is_lost(
     assert finished
 
 
-def test_a_repair_killed_at_every_operation_is_done_by_the_next_start(tmp_path: Path) -> None:
-    world = World(tmp_path)
+def test_a_repair_killed_at_every_operation_is_done_by_the_next_start(root: Path) -> None:
+    world = World(root)
     fill(world, "one", "two", "three")
     flip(world.journal, scan(world).frames[2].end - 1)
     finished = False

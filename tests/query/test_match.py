@@ -152,6 +152,8 @@ def test_a_meta_term_looks_at_the_value_at_its_path(search: str, expected: bool)
         (b'{"a.b": 1}', "meta.a.b:1", True),
         (b'{"a": {"b": 1}}', "meta.a.b:1", True),
         (b'{"a": 2, "a.b": 1}', "meta.a.b:1", True),
+        (b'{"a": {"b": 1}}', "meta.axb:1", False),
+        (b'{"a": {"b": 1}}', "meta.ax.b:1", False),
         (b'{"a": {"b": 2}, "a.b": 1}', "meta.a.b:1", True),
         (b'{"a": {"b": 2}, "a.b": 1}', "meta.a.b:2", True),
         (b'{"a": {"b.c": {"d": 1}}}', "meta.a.b.c.d:1", True),
