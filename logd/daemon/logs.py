@@ -13,7 +13,7 @@ from logd.daemon.desk import Desk
 from logd.daemon.threads import Threads, run_cancellable, run_uninterrupted
 from logd.daemon.upkeep import Upkeep
 from logd.entry import Clock, Entry, ProjectId, Seq
-from logd.errors import LogdError, NoSuchEntry, Overloaded, StorageFailed
+from logd.errors import BadQuery, LogdError, NoSuchEntry, Overloaded, StorageFailed
 from logd.format.body import Batch, EntryError, Partial, decode_body, decode_good_entries
 from logd.format.logid import ids_json, log_id, parse_log_id
 from logd.format.wal import Idempotency
@@ -181,6 +181,8 @@ class Logs:
             raise Overloaded("too many queries wait already")
         with desk.reading(_QUERY_SECONDS) as flag:
             snapshot = desk.project.snapshot()
+            if after is not None and after.pinned_seq > snapshot.visible_seq:
+                raise BadQuery("cursor", "bad_cursor", "cursor: it is of a log that was longer")
             found = await run_cancellable(
                 lambda check: search(
                     snapshot, filter_, limit, after, with_total=after is None, check=check

@@ -65,9 +65,7 @@ class _Tally:
         nesting = np.cumsum(steps, dtype=np.int64) + self._nesting
         literal = (seen == _OTHER) & (np.concatenate([self._last, seen[:-1]]) != _OTHER)
         self.values += int(np.count_nonzero(opens & (nesting == self.level + 1)))
-        self.values += int(
-            np.count_nonzero((literal | (seen == _QUOTE)) & (nesting == self.level))
-        )
+        self.values += int(np.count_nonzero((literal | (seen == _QUOTE)) & (nesting == self.level)))
         self.commas += int(np.count_nonzero((seen == _COMMA) & (nesting == self.level + 1)))
         self.deepest = max(self.deepest, int(nesting.max()))
         self._nesting = int(nesting[-1])

@@ -97,7 +97,7 @@ class ProjectIndex:
         self._directory = directory
         self._read_only = read_only
         self._readers = _ReaderGate()
-        if index_file.is_begun(directory / _DATA_NAME):
+        if _size_bytes(directory / _DATA_NAME):
             _check_before_mapping(directory)
             self._environment = self._opened(read_only=True)
             try:
@@ -110,11 +110,10 @@ class ProjectIndex:
 
     def _opened(self, *, read_only: bool) -> lmdb.Environment:
         path = self._directory / _DATA_NAME
-        size = path.stat().st_size if path.exists() else 0
         try:
             return lmdb.open(
                 str(self._directory),
-                map_size=max(_FIRST_MAP_BYTES, 2 * size),
+                map_size=max(_FIRST_MAP_BYTES, 2 * _size_bytes(path)),
                 max_dbs=0,
                 readonly=read_only,
                 lock=not read_only,
@@ -243,6 +242,11 @@ def _check_before_mapping(directory: Path) -> None:
     clean = marker.exists() and marker.read_text() == _fingerprint(directory)
     if not clean and not index_file.survives_probe(directory):
         raise Corruption(data, 0, "a trial run on the file failed")
+
+
+def _size_bytes(path: Path) -> int:
+    """0 also where the file was made and no more."""
+    return path.stat().st_size if path.exists() else 0
 
 
 def _fingerprint(directory: Path) -> str:

@@ -22,16 +22,6 @@ _LAST_PAGE_OFFSET: Final = _HEADER_BYTES + 24 + 2 * 48
 _PROBE_SECONDS: Final = 60
 
 
-def is_begun(path: Path) -> bool:
-    """There is a file, and LMDB came as far as writing its meta pages."""
-    try:
-        with path.open("rb") as file:
-            start = file.read(2 * _PAGE + 1)
-    except FileNotFoundError:
-        return False
-    return len(start) > 2 * _PAGE or any(start)
-
-
 def is_plausible(path: Path) -> bool:
     """Both meta pages name LMDB, and the file is as long as the newer one says."""
     try:
