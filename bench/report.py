@@ -300,7 +300,7 @@ _METHOD = """\
 - Every peer gets the same entries from the same client: raw sockets, kept-alive connections,
   requests encoded to a file before the clock starts. The client's own CPU is shown.
 - Rates run from the first byte sent to the last acknowledgement. CPU "with indexing" counts the
-  server's processes until they have been quiet for six seconds.
+  server's processes until they have been quiet for twelve seconds.
 - Times of questions run from the request's first byte to the response's last; decoding is not
   included. The median of up to 21 repetitions; "with total" adds the request for the exact number
   of matches where a peer does not give it with the page.

@@ -30,7 +30,7 @@ def _fill(setting: Setting, into: PeerRun) -> None:
     stored = peer.ingest(Portion(setting.corpus, 0, entries), setting.work)
     filled = memory(peer.pid) if peer.pid is not None else None
     peer.publish()
-    settled = setting.settle()
+    settled = setting.settle(setting.scope.disk_quiet_s)
     after = cpu_now(peer)
     indexed = after - before if after is not None and before is not None else None
     if peer.stores:

@@ -17,7 +17,7 @@ def run(setting: Setting, into: PeerRun) -> None:
             setting.say(f"growing to {last:,} entries")
             stored = peer.ingest(Portion(setting.corpus, first, last), setting.work)
             peer.publish()
-            setting.settle()
+            setting.settle(setting.scope.disk_quiet_s)
             figures = asking.ask_all(setting, queries(last), last)
             rss = memory(peer.pid).rss if peer.pid is not None else None
             into.scale.append(

@@ -21,13 +21,15 @@ Progress = Callable[[str], None]
 class Scope:
     """How much is done. `single_s`: time of each load of one-entry requests. `crash_s`: time
     until the server is killed. `settle_s`: longest wait for background work, over
-    when there has been none for `quiet_s` (one peer writes to disk every 5 s)."""
+    when there has been none for `quiet_s`, or `disk_quiet_s` before the size on disk is taken (a
+    peer that does not sync may write its last data many seconds later)."""
 
     entries: int
     single_s: float
     crash_s: float
     settle_s: float
     quiet_s: float
+    disk_quiet_s: float
     repetitions: int
     query_s: float
     connections: tuple[int, ...]
@@ -39,7 +41,8 @@ SMOKE: Final = Scope(
     single_s=0.7,
     crash_s=0.7,
     settle_s=4.0,
-    quiet_s=1.0,
+    quiet_s=0.5,
+    disk_quiet_s=1.0,
     repetitions=5,
     query_s=0.5,
     connections=(1, 8),
@@ -53,7 +56,8 @@ def full(entries: int, scale: tuple[int, ...]) -> Scope:
         single_s=5.0,
         crash_s=10.0,
         settle_s=60.0,
-        quiet_s=6.0,
+        quiet_s=2.0,
+        disk_quiet_s=12.0,
         repetitions=21,
         query_s=4.0,
         connections=(1, 2, 8, 64),
@@ -83,12 +87,12 @@ class Setting:
             self.peer.stop()
             shutil.rmtree(data, ignore_errors=True)
 
-    def settle(self) -> bool:
+    def settle(self, quiet_s: float | None = None) -> bool:
         """Wait until the peer has nothing more to do in the background."""
         if self.peer.pid is None:
             return True
-        scope = self.scope
-        return wait_until_quiet(self.peer.pid, self.peer.data, scope.settle_s, scope.quiet_s)
+        quiet_s = self.scope.quiet_s if quiet_s is None else quiet_s
+        return wait_until_quiet(self.peer.pid, self.peer.data, self.scope.settle_s, quiet_s)
 
 
 def cpu_now(peer: Peer) -> float | None:

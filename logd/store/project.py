@@ -91,7 +91,7 @@ class Project:
         self._limits = limits
         self._clock = clock
         recovered = recover(files, layout, project, cache)
-        self.damage: tuple[Corruption, ...] = recovered.damage
+        self.damage = recovered.damage
         self._index = recovered.index
         self._segments = recovered.segments
         self._view = view_of([self._segments.reader(row) for row in recovered.rows])
@@ -102,12 +102,19 @@ class Project:
         self._wal: WalWriter | None = None
         self._main: SegmentName | None = self._last_main_segment()
         self._idempotency = IdempotencyTable(limits.idempotency_seconds)
-        for chunk in self._view.chunks:
-            if chunk.row.records and self._idempotency.is_live(chunk.row.last_record_ns, clock()):
-                self._idempotency.add(chunk.idempotency_records())
+        self._recall_chunks()
         for job in self._waiting:
             self._idempotency.add(job.run.records)
         self.failed = False
+
+    def _recall_chunks(self) -> None:
+        now = self._clock()
+        for chunk in self._view.chunks:
+            if chunk.row.records and self._idempotency.is_live(chunk.row.last_record_ns, now):
+                try:
+                    self._idempotency.add(chunk.idempotency_records())
+                except Corruption as error:
+                    self.damage += (error,)
 
     # ------------------------------------------------------------ writing
 
@@ -120,8 +127,7 @@ class Project:
         """
         if self.failed:
             raise StorageFailed("the project's storage failed; it is being reopened")
-        if self._files.free_bytes(self._layout.root) < self._limits.min_free_disk_bytes:
-            raise StorageFull("free disk space is below the configured floor")
+        self._refuse_nearly_full()
         seqs: list[Seq] = []
         buffers: list[bytes] = []
         next_seq = self._next_seq
@@ -148,6 +154,15 @@ class Project:
             raise
         self._next_seq = next_seq
         return seqs
+
+    def _refuse_nearly_full(self) -> None:
+        try:
+            free = self._files.free_bytes(self._layout.root)
+        except OSError as error:
+            self.failed = True
+            raise StorageFailed(f"the disk does not answer: {error.strerror}") from error
+        if free < self._limits.min_free_disk_bytes:
+            raise StorageFull("free disk space is below the configured floor")
 
     def sync(self) -> None:
         """Make durable what was appended without a sync. Raises StorageFailed."""
@@ -239,9 +254,8 @@ class Project:
         pieces = job.run.contiguous()
         built = list(build_chunks(pieces, job.run.records, self._limits))
         rows = self._append_chunks(built)
-        self._index.apply(
-            IndexChange(added=list(zip(rows, built, strict=True)), watermark=job.run.next_seq)
-        )
+        added = list(zip(rows, built, strict=True))
+        self._apply(IndexChange(added=added, watermark=job.run.next_seq))
         readers = tuple(self._segments.reader(row) for row in rows)
         return Installation(readers, (), job.run, job.wal_path, ())
 
@@ -263,16 +277,31 @@ class Project:
         )
         rows = self._append_chunks([built])
         removed = tuple(chunk.first_seq for chunk in job.chunks)
-        self._index.apply(IndexChange(added=[(rows[0], built)], removed=removed))
-        emptied = self._emptied_by(removed)
+        self._apply(IndexChange(added=[(rows[0], built)], removed=removed))
+        emptied = self._emptied_by(removed, rows[0])
         return Installation((self._segments.reader(rows[0]),), removed, None, None, emptied)
 
-    def _emptied_by(self, removed: Sequence[Seq]) -> tuple[SegmentName, ...]:
+    def _apply(self, change: IndexChange) -> None:
+        """Put just appended chunks into the index."""
+        try:
+            self._index.apply(change)
+        except StorageFull:  # nothing of it is in the index: the chunks must not fill the disk
+            first = change.added[0][0]
+            self._segments.take_back((first.segment_seq, first.segment_number), first.offset)
+            self._main = None
+            raise
+        except StorageFailed:  # whether it is in the index, its next opening will tell
+            self.failed = True
+            raise
+
+    def _emptied_by(self, removed: Sequence[Seq], added: ChunkRow) -> tuple[SegmentName, ...]:
+        """Segment files that hold nothing but chunks that a merge removes."""
         gone = set(removed)
         rows = [chunk.row for chunk in self._view.chunks]
         before = {(row.segment_seq, row.segment_number) for row in rows if row.first_seq in gone}
-        after = {(row.segment_seq, row.segment_number) for row in rows if row.first_seq not in gone}
-        return tuple(before - after)
+        kept = [added, *(row for row in rows if row.first_seq not in gone)]
+        after = {(row.segment_seq, row.segment_number) for row in kept}
+        return tuple(sorted(before - after))
 
     def install(self, installation: Installation) -> None:
         """Owner: swap in one step, so that no reader sees an entry twice or never."""
@@ -319,8 +348,7 @@ class Project:
         try:
             return self._segments.append(name, built)
         except (StorageFull, StorageFailed):
-            # What was written of them ends the file; recovery cuts it off.
-            self._main = None
+            self._main = None  # it may not end as it should
             raise
 
     def _segment_for(self, built: Sequence[BuiltChunk]) -> SegmentName:
@@ -334,10 +362,11 @@ class Project:
         return self._main
 
     def _takes_more(self, name: SegmentName, now_ns: int) -> bool:
-        age_s = (now_ns - self._segments.created_ns(name)) / 1e9
+        created_ns = self._segments.created_ns(name)
         return (
-            self._segments.size(name) < self._limits.segment_bytes
-            and age_s < self._limits.segment_seconds
+            created_ns is not None
+            and self._segments.size(name) < self._limits.segment_bytes
+            and (now_ns - created_ns) / 1e9 < self._limits.segment_seconds
         )
 
     def _last_main_segment(self) -> SegmentName | None:

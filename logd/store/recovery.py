@@ -21,7 +21,7 @@ from typing import Final
 import msgspec
 
 from logd.entry import ProjectId, Seq
-from logd.errors import Corruption, LogdError, UnsupportedFormat
+from logd.errors import Corruption, LogdError
 from logd.format import wal as wal_codec
 from logd.format.body import Batch, decode_body
 from logd.format.chunk import BuiltChunk, ChunkHead, IdempotencyRecord
@@ -34,7 +34,7 @@ from logd.store.index import IndexChange, IndexContent, ProjectIndex
 from logd.store.layout import ProjectLayout, parse_wal_name
 from logd.store.segments import SegmentName, Segments
 from logd.store.tail import TailRun
-from logd.store.wal import WalContent, read_wal
+from logd.store.wal import WalContent, read_wal, refuse_newer
 
 _ADOPT_AT_ONCE: Final = 32
 
@@ -146,9 +146,10 @@ class _Recovery:
     ) -> list[ChunkRow]:
         """The rows of all chunks there are; the index and the files agree when this returns."""
         names = self._segments.names()
-        rows = [row for row in content.rows if _name_of(row) in set(names)]
+        there = set(names)
+        rows = [row for row in content.rows if _name_of(row) in there]
         for row in content.rows:
-            if _name_of(row) not in set(names):
+            if _name_of(row) not in there:
                 path = self._segments.path(_name_of(row))
                 self._damage.append(Corruption(path, row.offset, "the segment file is missing"))
         ends = _ends(rows)
@@ -266,7 +267,7 @@ class _Recovery:
             run, frames, undecodable = self._to_run(content, frozen)
             if content.damage or undecodable:
                 self._keep_copy(content.path, 0)
-            elif content.torn_bytes:
+            elif content.torn_bytes and content.end:
                 self._keep_copy(content.path, content.end)
             if run is None:
                 self._files.unlink(content.path)

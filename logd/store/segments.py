@@ -1,5 +1,6 @@
 """Segment files of one project: chunks are appended to one, and read from all."""
 
+import contextlib
 import errno
 import itertools
 from collections.abc import Iterator, Sequence
@@ -70,9 +71,27 @@ class Segments:
     def size(self, name: SegmentName) -> int:
         return self._file(name).size()
 
-    def created_ns(self, name: SegmentName) -> int:
-        """When the file was begun. Raises ValueError if its header is damaged."""
-        return codec.decode_header(self._file(name).read(0, codec.HEADER_BYTES)).created_ns
+    def created_ns(self, name: SegmentName) -> int | None:
+        """When the file was begun; None where its header is damaged."""
+        try:
+            return self._header(name).created_ns
+        except ValueError:
+            return None
+
+    def _header(self, name: SegmentName) -> codec.SegmentHeader:
+        """Raises ValueError where it is damaged."""
+        return codec.decode_header(self._file(name).read(0, codec.HEADER_BYTES))
+
+    def refuse_newer(self) -> None:
+        """Raises UnsupportedFormat if a newer program wrote one of the files."""
+        for name in self.names():
+            with contextlib.suppress(ValueError):  # a damaged header says nothing
+                self._refuse_newer(name, self._header(name))
+
+    def _refuse_newer(self, name: SegmentName, header: codec.SegmentHeader) -> None:
+        if header.version > codec.VERSION:
+            reason = f"{self.path(name)} has segment format {header.version}: too new"
+            raise UnsupportedFormat(reason)
 
     def create(self, first_seq: Seq, now_ns: int) -> SegmentName:
         """A new segment file, durable with its name. Raises StorageFull or StorageFailed."""
@@ -80,29 +99,41 @@ class Segments:
         name = (first_seq, number)
         try:
             file = self._files.create(self.path(name))
+            self._open[name] = (next(_file_numbers), file)
             file.append([codec.encode_header(self._project, first_seq, now_ns)])
             file.sync()
             self._files.sync_directory(self._layout.segments)
         except OSError as error:
+            self.take_back(name, codec.HEADER_BYTES)
             raise _storage_error(error) from error
-        self._open[name] = (next(_file_numbers), file)
         return name
 
     def append(self, name: SegmentName, chunks: Sequence[BuiltChunk]) -> list[ChunkRow]:
         """Append chunks; they are durable when this returns. Raises StorageFull or StorageFailed,
-        after which the file must be truncated to its last known chunk, or left."""
+        after which nothing more should go into the file."""
         file = self._file(name)
+        offset = file.size()
         try:
-            offset = file.size()
             file.append([chunk.data for chunk in chunks])
             file.sync()
         except OSError as error:
+            self.take_back(name, offset)
             raise _storage_error(error) from error
         rows = []
         for chunk in chunks:
             rows.append(row_of(chunk.head, chunk.records, *name, offset))
             offset += len(chunk.data)
         return rows
+
+    def take_back(self, name: SegmentName, size: int) -> None:
+        """Give back the space of what was not finished: the file's bytes from `size` on, or all of
+        it where no chunk stands before. Where that fails too, recovery does it."""
+        with contextlib.suppress(OSError):
+            if size > codec.HEADER_BYTES:
+                self._file(name).truncate(size)
+            else:
+                self._open.pop(name, None)
+                self._files.unlink(self.path(name))
 
     def truncate(self, name: SegmentName, size: int) -> None:
         """Cut off what no directory row names."""
@@ -125,9 +156,8 @@ class Segments:
         file = self._file(name)
         size = file.size()
         try:
-            header = codec.decode_header(file.read(0, codec.HEADER_BYTES))
-            if header.version > codec.VERSION:
-                raise UnsupportedFormat(f"{file.path} has segment format {header.version}: too new")
+            header = self._header(name)
+            self._refuse_newer(name, header)
             if header.project != self._project:
                 yield Corruption(file.path, 16, "the file belongs to another project")
                 return

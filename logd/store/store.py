@@ -72,6 +72,7 @@ class Store:
         self._projects: dict[ProjectId, Project] = {}
         self._opening = threading.Lock()
         files.make_directory(layout.projects)
+        files.sync_directory(layout.root)  # an earlier process may have died before it
         self._finish_deletions()
 
     @property

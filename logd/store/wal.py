@@ -1,5 +1,6 @@
 """The WAL of one project on disk: one file is written at a time, synced once a group."""
 
+import contextlib
 import errno
 from collections.abc import Sequence
 from pathlib import Path
@@ -23,12 +24,22 @@ class WalWriter:
         self.first_seq = first_seq
         try:
             self._file: File = files.create(path)
+        except OSError as error:
+            raise _storage_error(error) from error
+        try:
             self._file.append([codec.encode_header(project, first_seq)])
             self._file.sync()
             files.sync_directory(path.parent)
         except OSError as error:
+            self._give_up(files)
             raise _storage_error(error) from error
         self.size_bytes = codec.HEADER_BYTES
+
+    def _give_up(self, files: FileLayer) -> None:
+        """The next attempt makes the same file."""
+        self._file.close()
+        with contextlib.suppress(OSError):  # it is about to be reported that the disk fails
+            files.unlink(self.path)
 
     def append(self, buffers: Sequence[bytes], *, sync: bool) -> None:
         """The buffers of whole frames are durable when this returns; without `sync`, written.
@@ -82,15 +93,22 @@ class WalContent(msgspec.Struct, frozen=True):
     torn_bytes: int
 
 
+def refuse_newer(file: File) -> None:
+    """Raises UnsupportedFormat if a newer program wrote the file."""
+    with contextlib.suppress(ValueError):  # a damaged header says nothing
+        _, _, version = codec.decode_header(file.read(0, codec.HEADER_BYTES))
+        if version > codec.VERSION:
+            raise UnsupportedFormat(f"{file.path} has WAL format {version}: too new")
+
+
 def read_wal(file: File, project: ProjectId) -> WalContent:
     """Raises UnsupportedFormat if a newer program wrote the file; damage is part of the answer."""
+    refuse_newer(file)
     data = file.read(0, file.size())
     try:
-        owner, _, version = codec.decode_header(data)
+        owner, _, _ = codec.decode_header(data)
     except ValueError as error:
         return _headless(file.path, data, error)
-    if version > codec.VERSION:
-        raise UnsupportedFormat(f"{file.path} has WAL format {version}, newer than this program")
     if owner != project:
         damage = Corruption(file.path, 16, "the file belongs to another project")
         return WalContent(file.path, (), 0, (damage,), 0)

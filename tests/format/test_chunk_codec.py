@@ -1,0 +1,302 @@
+import struct
+import zlib
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from chunk_rows import DecodedChunk
+from format_samples import (
+    INT64_MAX,
+    INT64_MIN,
+    Row,
+    batch_of,
+    flipped,
+    rows,
+    truncated,
+    unhurried,
+)
+from hypothesis import given
+from hypothesis import strategies as st
+
+from logd.entry import Seq
+from logd.format.chunk import (
+    BLOCK_ENTRIES,
+    BY_TEMPLATE,
+    HEAD_BYTES,
+    MAX_ENTRIES,
+    ZIGZAG,
+    IdempotencyRecord,
+    Part,
+    build_chunk,
+    decode_head,
+    head_size,
+)
+from logd.format.wal import Idempotency
+
+DAY_NS = 86_400_000_000_000
+
+
+def chunk_of(some: list[Row], block_entries: int = BLOCK_ENTRIES) -> bytes:
+    return build_chunk(batch_of(some), Seq(7), block_entries=block_entries).data
+
+
+def typical_rows(count: int) -> list[Row]:
+    return [
+        Row(
+            ts_ns=1_700_000_000_000_000_000 + index * 1_500_000,
+            level=index % 4,
+            message=f"request {index} from 10.0.{index % 7}.{index % 250} took {index % 90}ms",
+            source=f"api-{index % 3}",
+            tags=b'["prod","eu"]' if index % 2 else b"[]",
+            meta=b'{"id":%d}' % index,
+        )
+        for index in range(count)
+    ]
+
+
+# ---------------------------------------------------------------- round trips
+
+
+@unhurried
+@given(
+    st.lists(rows, min_size=1, max_size=24),
+    st.sampled_from([1, 2, 3, 8, BLOCK_ENTRIES]),
+    st.integers(0, 2**48 - 25),
+)
+def test_what_was_built_is_read(some: list[Row], block_entries: int, first_seq: int) -> None:
+    built = build_chunk(batch_of(some), Seq(first_seq), block_entries=block_entries)
+    chunk = DecodedChunk(built.data)
+    assert chunk.rows == some
+    assert chunk.head == built.head
+    assert chunk.head.first_seq == first_seq
+    assert chunk.head.next_seq == first_seq + len(some)
+
+
+@pytest.mark.parametrize(
+    "count", [1, 2, BLOCK_ENTRIES - 1, BLOCK_ENTRIES, BLOCK_ENTRIES + 1, 3 * BLOCK_ENTRIES + 1]
+)
+def test_blocks_may_be_full_or_not(count: int) -> None:
+    some = typical_rows(count)
+    assert DecodedChunk(chunk_of(some)).rows == some
+
+
+@pytest.mark.parametrize("count", [1, 7, 8, 9, 16, 17])
+def test_every_block_has_its_parts(count: int) -> None:
+    chunk = DecodedChunk(chunk_of(typical_rows(count), block_entries=8))
+    blocks = {block for kind, block in chunk.head.parts if kind == Part.METAS}
+    assert blocks == set(range(-(-count // 8)))
+    assert chunk.rows == typical_rows(count)
+
+
+def test_a_full_chunk_may_have_a_template_for_each_entry() -> None:
+    letters = "abcdefghijklmnop"
+    some = [
+        Row(message="".join(letters[(index >> shift) & 15] for shift in (12, 8, 4, 0)))
+        for index in range(MAX_ENTRIES)
+    ]
+    chunk = DecodedChunk(chunk_of(some))
+    assert len(chunk.templates) == MAX_ENTRIES
+    assert chunk.rows == some
+
+
+@pytest.mark.parametrize(
+    "message",
+    ["", "\0", "no digit at all", "12345678901234567890", "9" * 256, "9" * 8192, "a" * 8191 + "1",
+     "用户7" * 800, "1\n2\r\n3\0004"],
+)  # fmt: skip
+@pytest.mark.parametrize("count", [1, 2, 9])
+def test_all_messages_may_be_the_same(message: str, count: int) -> None:
+    some = [Row(message=message)] * count
+    assert DecodedChunk(chunk_of(some, block_entries=4)).rows == some
+
+
+def test_messages_of_one_template_keep_their_variables_apart() -> None:
+    some = [Row(message=f"{index} of {'9' * (index % 5 + 1)}{index}") for index in range(50)]
+    chunk = DecodedChunk(chunk_of(some, block_entries=8))
+    assert chunk.templates == [b"\xff of \xff"]
+    assert chunk.rows == some
+
+
+# ---------------------------------------------------------------- times
+
+
+def times_chunk(*ts_ns: int) -> DecodedChunk:
+    return DecodedChunk(chunk_of([Row(ts_ns=ts) for ts in ts_ns]))
+
+
+@pytest.mark.parametrize(
+    "times",
+    [
+        (0,),
+        (INT64_MIN,),
+        (INT64_MAX,),
+        (INT64_MIN, INT64_MAX),
+        (INT64_MAX, INT64_MIN),
+        (INT64_MIN, INT64_MAX, INT64_MIN, INT64_MAX, 0, -1, 1),
+        (INT64_MAX, INT64_MAX, INT64_MAX),
+        (0, INT64_MIN, INT64_MAX, INT64_MIN + 1),
+        (5, 4, 3, 2, 1, 0, -1, -2),
+    ],
+)
+def test_any_times_may_follow_each_other(times: tuple[int, ...]) -> None:
+    chunk = times_chunk(*times)
+    assert [row.ts_ns for row in chunk.rows] == list(times)
+    assert (chunk.head.min_ts_ns, chunk.head.max_ts_ns) == (min(times), max(times))
+
+
+@pytest.mark.parametrize(
+    ("unit", "exponent"), [(1, 0), (999, 0), (1_000, 3), (1_000_000, 6), (DAY_NS, 9)]
+)
+def test_times_are_stored_in_the_largest_unit_that_holds_them(unit: int, exponent: int) -> None:
+    rising = times_chunk(17, 17 + unit, 17 + 3 * unit)
+    falling = times_chunk(17 + 3 * unit, 17, 17 + unit)
+    assert rising.encoding(Part.TIMES) == exponent
+    assert falling.encoding(Part.TIMES) == exponent + ZIGZAG
+    assert [row.ts_ns - 17 for row in falling.rows] == [3 * unit, 0, unit]
+
+
+def test_equal_times_cost_a_byte_each() -> None:
+    chunk = times_chunk(*[INT64_MIN] * 100)
+    assert chunk.raw[Part.TIMES, 0] == bytes(100)
+
+
+# ---------------------------------------------------------------- code columns
+
+
+def kinds_of_source_column(source_of: Callable[[int], str]) -> tuple[DecodedChunk, list[Row]]:
+    """300 entries in which three templates alternate at random."""
+    random = np.random.default_rng(3).integers(0, 3, 300).tolist()
+    words = ["connect", "query", "close"]
+    some = [
+        Row(message=f"{words[kind]} {index}", source=source_of(kind), level=kind)
+        for index, kind in enumerate(random)
+    ]
+    return DecodedChunk(chunk_of(some)), some
+
+
+def test_columns_that_follow_the_template_are_sorted_by_it() -> None:
+    chunk, some = kinds_of_source_column(lambda kind: f"source {kind}")
+    assert chunk.encoding(Part.SOURCE_CODES) == BY_TEMPLATE
+    assert chunk.encoding(Part.LEVELS) == BY_TEMPLATE
+    assert chunk.rows == some
+
+
+def test_other_columns_stay_in_the_order_of_the_rows() -> None:
+    chunk, some = kinds_of_source_column(lambda kind: "source")
+    assert chunk.encoding(Part.SOURCE_CODES) == 0
+    assert chunk.rows == some
+
+
+def test_a_column_may_hold_more_than_65535_distinct_texts() -> None:
+    some = [Row(source=f"s{index}", tags=b'["%d"]' % index) for index in range(MAX_ENTRIES)]
+    assert DecodedChunk(chunk_of(some)).rows == some
+
+
+def test_tag_lists_that_are_written_differently_stay_different() -> None:
+    written = [b'["a"]', b'[ "a" ]', b'["\\u0061"]', b"[]", b"[ ]", b'["a","a"]']
+    some = [Row(tags=tags) for tags in written]
+    assert DecodedChunk(chunk_of(some)).rows == some
+
+
+# ---------------------------------------------------------------- the head
+
+
+def test_the_head_counts_levels_and_bytes() -> None:
+    some = [Row(ts_ns=ts, level=level) for ts, level in [(3, 0), (1, 3), (2, 3), (9, 1)]]
+    batch = batch_of(some)
+    built = build_chunk(batch, Seq(100))
+    head = built.head
+    assert head.level_counts == (1, 1, 0, 2)
+    assert (head.min_ts_ns, head.max_ts_ns, head.count) == (1, 9, 4)
+    assert head.source_bytes == batch.size_bytes
+    assert head.chunk_bytes == len(built.data)
+    assert head.head_bytes == head_size(built.data[:HEAD_BYTES])
+    assert decode_head(built.data[: head.head_bytes]) == head
+
+
+def records(count: int) -> list[IdempotencyRecord]:
+    return [
+        IdempotencyRecord(Idempotency(bytes([n] * 16), bytes([255 - n] * 16)), Seq(7 + n), n, -n)
+        for n in range(count)
+    ]
+
+
+@pytest.mark.parametrize("count", [0, 1, 5])
+def test_idempotency_records_travel_with_the_chunk(count: int) -> None:
+    built = build_chunk(batch_of(typical_rows(9)), Seq(7), records(count))
+    chunk = DecodedChunk(built.data)
+    assert chunk.records == records(count)
+    assert list(built.records) == records(count)
+    assert ((Part.IDEMPOTENCY, 0) in chunk.head.parts) == bool(count)
+
+
+# ---------------------------------------------------------------- damage
+
+
+def small_chunk() -> bytes:
+    return build_chunk(batch_of(typical_rows(5)), Seq(7), records(1), block_entries=3).data
+
+
+def test_every_truncation_is_detected() -> None:
+    for data in truncated(small_chunk()):
+        with pytest.raises(ValueError, match=r"chunk|checksum"):
+            DecodedChunk(data)
+
+
+def test_every_flipped_byte_is_detected() -> None:
+    for _, data in flipped(small_chunk()):
+        with pytest.raises(ValueError, match=r"chunk|checksum"):
+            DecodedChunk(data)
+
+
+def test_a_damaged_part_leaves_the_others_readable() -> None:
+    data = bytearray(small_chunk())
+    head = decode_head(bytes(data))
+    metas = head.parts[Part.METAS, 0]
+    data[metas.offset + metas.stored_bytes // 2] ^= 0x10
+    assert decode_head(bytes(data)) == head
+    with pytest.raises(ValueError, match="checksum"):
+        DecodedChunk(bytes(data))
+
+
+def sealed(data: bytearray) -> bytes:
+    """With a checksum that holds."""
+    size = head_size(bytes(data))
+    crc = zlib.crc32(data[HEAD_BYTES:size], zlib.crc32(data[: HEAD_BYTES - 4]))
+    struct.pack_into("<I", data, HEAD_BYTES - 4, crc)
+    return bytes(data)
+
+
+def test_a_newer_version_is_refused_by_its_number() -> None:
+    data = bytearray(small_chunk())
+    struct.pack_into("<H", data, 4, 2)
+    with pytest.raises(ValueError, match="version 2"):
+        decode_head(sealed(data))
+
+
+def test_parts_must_add_up_to_the_size_of_the_chunk() -> None:
+    data = bytearray(small_chunk())
+    struct.pack_into("<I", data, 12, len(data) + 1)
+    with pytest.raises(ValueError, match="do not add up"):
+        decode_head(sealed(data))
+
+
+def test_the_size_of_the_head_must_fit_its_table() -> None:
+    data = bytearray(small_chunk())
+    struct.pack_into("<H", data, 6, 3)
+    with pytest.raises(ValueError, match="size does not hold"):
+        decode_head(sealed(data))
+
+
+def test_a_part_must_decompress_to_the_size_that_the_table_states() -> None:
+    data = bytearray(small_chunk())
+    (raw_bytes,) = struct.unpack_from("<I", data, HEAD_BYTES + 4)
+    struct.pack_into("<I", data, HEAD_BYTES + 4, raw_bytes + 1)
+    with pytest.raises(ValueError, match="announced"):
+        DecodedChunk(sealed(data))
+
+
+def test_bytes_that_begin_no_chunk_are_refused() -> None:
+    for data in (b"", bytes(200), b"\xfeCK", small_chunk()[1:]):
+        with pytest.raises(ValueError, match="no chunk begins here"):
+            head_size(data)
