@@ -1,5 +1,7 @@
-"""The load: requests from a file, over several kept-alive connections, from up to two processes.
+"""The load: requests from a file, over several kept-alive connections.
 
+Large batches come from up to two processes, so that one that is blocked in a send does not hold up
+the other connections; single entries from one, which costs least.
 The same client drives every peer. Its processes report their own CPU time, so that a result that
 the client limits can be told from one that the server limits.
 """
@@ -14,7 +16,7 @@ from mmap import ACCESS_READ, mmap
 from multiprocessing.connection import Connection as Pipe
 from typing import Final
 
-from bench.http import TIMEOUT_S, Address, ResponseReader, connect
+from bench.http import TIMEOUT_S, Address, ConnectionLost, ResponseReader, connect, is_plain_success
 from bench.wire import RequestFile
 
 MAX_PROCESSES: Final = 2
@@ -50,7 +52,7 @@ class Load:
 
     def __init__(self, plan: LoadPlan) -> None:
         context = multiprocessing.get_context("spawn")
-        count = min(MAX_PROCESSES, plan.connections)
+        count = min(MAX_PROCESSES, plan.connections) if plan.requests.batch > 1 else 1
         self._plan = plan
         self._pipes: list[Pipe] = []
         self._processes = []
@@ -67,7 +69,7 @@ class Load:
         for pipe in self._pipes:
             if not pipe.poll(_START_LIMIT_S):
                 raise TimeoutError("a load process did not start")
-            pipe.recv()
+            _receive(pipe)
         for pipe in self._pipes:
             pipe.send("go")
 
@@ -90,9 +92,17 @@ class Load:
             for process in self._processes:
                 process.terminate()
             raise TimeoutError("a load process did not finish")
-        part = pipe.recv()
+        part = _receive(pipe)
         assert isinstance(part, _Part)
         return part
+
+
+def _receive(pipe: Pipe) -> object:
+    try:
+        message: object = pipe.recv()
+    except EOFError:
+        raise ConnectionLost("a load process ended early; its own message is above") from None
+    return message
 
 
 def run_load(plan: LoadPlan) -> LoadResult:
@@ -180,9 +190,15 @@ class _Worker:
 
     def _receive(self, descriptor: int) -> None:
         connection = self._sockets[descriptor]
-        reader = ResponseReader()
         try:
             data = connection.recv(262_144)
+            if is_plain_success(data):
+                number, sent = self._pending.pop(descriptor)
+                self.part.latencies_s.append(time.monotonic() - sent)
+                self.part.acknowledged.append(number)
+                self._send(connection)
+                return
+            reader = ResponseReader()
             while data and not reader.feed(data):
                 data = connection.recv(262_144)
         except OSError:

@@ -14,6 +14,8 @@ _LOADS = ((1, 8), (1_000, 1))
 """Batch size and connections of each crash."""
 
 _SINGLES_PER_S = 40_000
+_KILL_AT = 0.6
+"""Part of the load after which the server is killed."""
 
 
 def run(setting: Setting, into: PeerRun) -> None:
@@ -23,22 +25,43 @@ def run(setting: Setting, into: PeerRun) -> None:
         return
     for batch, connections in _LOADS:
         setting.say(f"SIGKILL under a load of batches of {batch:,} on {connections} connections")
-        into.crashes.append(_crash(setting, peer, batch, connections))
+        count = _count(setting, batch)
+        after_s = _kill_after_s(setting, into, batch, connections, count)
+        into.crashes.append(_crash(setting, peer, batch, connections, count, after_s))
 
 
-def _crash(setting: Setting, peer: HttpPeer, batch: int, connections: int) -> CrashFigures:
-    scope = setting.scope
-    count = scope.entries
-    if batch == 1:
-        count = min(count, int(scope.crash_s * _SINGLES_PER_S) // BLOCK * BLOCK)
+def _count(setting: Setting, batch: int) -> int:
+    """Entries prepared: more than are sent before the kill."""
+    if batch > 1:
+        return setting.scope.entries
+    wanted = int(setting.scope.crash_s * _SINGLES_PER_S) // BLOCK * BLOCK
+    return min(setting.scope.entries, wanted)
+
+
+def _kill_after_s(
+    setting: Setting, into: PeerRun, batch: int, connections: int, count: int
+) -> float:
+    """Before the load can be over, by what the same load took earlier in this run."""
+    rates = [
+        load.entries_per_s
+        for load in into.ingest
+        if (load.batch, load.connections) == (batch, connections)
+    ]
+    expected_s = count / max(rates) if rates else setting.scope.crash_s
+    return min(setting.scope.crash_s, _KILL_AT * expected_s)
+
+
+def _crash(
+    setting: Setting, peer: HttpPeer, batch: int, connections: int, count: int, after_s: float
+) -> CrashFigures:
     data = setting.work / f"{peer.name}-crash"
     try:
         peer.start(data)
         requests = peer.prepare(Portion(setting.corpus, 0, count, batch), setting.work)
-        limit_s = scope.crash_s * 2
+        limit_s = setting.scope.crash_s * 2
         load = Load(LoadPlan(peer.address, requests, 0, len(requests.ends), connections, limit_s))
         load.go()
-        time.sleep(scope.crash_s if batch == 1 else scope.crash_s / 2)
+        time.sleep(after_s)
         peer.kill()
         acknowledged = load.result().acknowledged
         requests.path.unlink()

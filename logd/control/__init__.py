@@ -1,0 +1,1 @@
+"""Who there is, what is theirs, who may do what: users, organisations, projects and keys."""

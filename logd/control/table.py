@@ -77,7 +77,6 @@ class _Draft(Generic[Row]):
         group.pop(key, None)
         if not group:
             del self.groups[index][value]
-            self._own.discard((index, value))
 
     def _group(self, index: str, value: Hashable) -> dict[str, Row]:
         by_value = self.groups[index]

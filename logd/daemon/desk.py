@@ -96,7 +96,9 @@ class Desk:
         try:
             while not (self._stopping and not self._queue):
                 await self._wait_for_work()
-                if self._queue:
+                if self.project.failed and not self._stopping:
+                    await self._reopen()
+                elif self._queue:
                     await self._commit_group()
                 elif not self._stopping:
                     idle = self.project.run_entries >= self._idle_entries()
@@ -114,15 +116,19 @@ class Desk:
 
     async def _wait_for_work(self) -> None:
         """Until requests wait; or a quiet spell, in which a tail may be frozen, has passed."""
-        if not self._queue and not self._stopping:
+        if not self._queue and self._may_freeze:
             self._wake = trio.Event()
             if self._rotate_soon:
                 return
             idle = self.project.run_entries >= self._idle_entries()
             with trio.move_on_after(IDLE_SECONDS if idle else float("inf")):
                 await self._wake.wait()
-        while self.project.waiting_freezes > MAX_WAITING_FREEZES and not self._stopping:
+        while self.project.waiting_freezes > MAX_WAITING_FREEZES and self._may_freeze:
             await self.wait_for_change()
+
+    @property
+    def _may_freeze(self) -> bool:
+        return not (self._stopping or self.project.failed)
 
     async def _commit_group(self) -> None:
         group, self._queue = self._queue, []
@@ -139,8 +145,6 @@ class Desk:
             for submission in group:
                 submission.error = error
                 submission.done.set()
-            if project.failed:
-                await self._reopen()
             return
         project.publish(requests, seqs)
         for submission, seq in zip(group, seqs, strict=True):
@@ -150,6 +154,8 @@ class Desk:
 
     async def _rotate_if(self, due: bool) -> None:
         if due:
+            if self._sync_interval_s is not None:  # no later sync would reach the file
+                await self.sync_now()
             async with self._wal_in_use:
                 self.project.rotate()
             self._rotate_soon = False
@@ -163,6 +169,11 @@ class Desk:
                 await run_uninterrupted(project.sync, self._threads.wal)
         except StorageFailed as error:
             _log.error("project %s: %s", self.project_id, error)
+            self.look_again()
+
+    def look_again(self) -> None:
+        """The project may have failed while the writer waited for requests."""
+        self._wake.set()
 
     def make_room(self) -> None:
         """Hand the growing run to the freezer although it is not full: memory is short."""
@@ -191,6 +202,11 @@ class Desk:
                 _log.warning("project %s was reopened", self.project_id)
                 self._freezable(self)
                 return
+
+    @property
+    def is_stopping(self) -> bool:
+        """The freezer must not begin with it again."""
+        return self._stopping
 
     async def stop(self) -> None:
         """Take nothing more, end running queries, wait for the freezer; the writer ends by itself

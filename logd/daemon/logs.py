@@ -13,7 +13,15 @@ from logd.daemon.desk import Desk
 from logd.daemon.threads import Threads, run_cancellable, run_uninterrupted
 from logd.daemon.upkeep import Upkeep
 from logd.entry import Clock, Entry, ProjectId, Seq
-from logd.errors import BadQuery, LogdError, NoSuchEntry, Overloaded, StorageFailed
+from logd.errors import (
+    BadQuery,
+    Corruption,
+    LogdError,
+    NoSuchEntry,
+    Overloaded,
+    StorageFailed,
+    UnsupportedFormat,
+)
 from logd.format.body import Batch, EntryError, Partial, decode_body, decode_good_entries
 from logd.format.logid import ids_json, log_id, parse_log_id
 from logd.format.wal import Idempotency
@@ -242,7 +250,7 @@ class Logs:
             opened = await run_uninterrupted(
                 lambda: self._store.project(project), self._threads.wal
             )
-        except OSError as error:
+        except (OSError, UnsupportedFormat, Corruption) as error:
             _log.error("project %s cannot be opened: %s", project, error)
             raise StorageFailed("the project cannot be opened") from error
         finally:

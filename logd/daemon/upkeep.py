@@ -27,9 +27,9 @@ class Upkeep:
 
     def add(self, desk: Desk) -> None:
         """The desk's project has runs that wait to be frozen."""
-        if desk not in self._due:
+        if desk not in self._due and not desk.is_stopping:
             self._due.append(desk)
-        self._wake.set()
+            self._wake.set()
 
     def remove(self, desk: Desk) -> None:
         """The desk is being stopped."""
@@ -46,6 +46,7 @@ class Upkeep:
     async def _serve(self, desk: Desk) -> None:
         """One freeze of the project, and the merges that it makes worth while."""
         desk.is_freezing = True
+        failed = False
         try:
             await self._freeze(desk)
             await self._merge(desk)
@@ -53,12 +54,16 @@ class Upkeep:
             self.failures += 1
             _log.error("project %s: chunks cannot be merged: %s", desk.project_id, error)
         except (LogdError, OSError) as error:
+            failed = True
             self.failures += 1
             _log.error("project %s cannot be frozen yet: %s", desk.project_id, error)
-            await trio.sleep(_RETRY_SECONDS)
         finally:
             desk.is_freezing = False
             desk.changed()
+            if desk.project.failed:
+                desk.look_again()
+        if failed:
+            await trio.sleep(_RETRY_SECONDS)
         if desk.project.waiting_freezes:
             self.add(desk)
 

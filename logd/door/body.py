@@ -67,14 +67,23 @@ class IncomingBody:
             if self._came <= max_bytes:
                 self.hold(len(piece))
                 buffer += piece
-            elif self._came > max_bytes + SKIPPED_BYTES:
-                raise BodyTooLarge(max_bytes)
+            else:
+                buffer.clear()
+                self.release()
+                if self._came > max_bytes + SKIPPED_BYTES:
+                    raise BodyTooLarge(max_bytes)
         if self._came > max_bytes:
             raise BodyTooLarge(max_bytes)
         return bytes(buffer)
 
     def hold(self, count: int) -> None:
-        self._memory.take(count)
+        """See `Body.hold`. Where that fails the request does: what it held is free at once, or
+        all that arrive together would fail together."""
+        try:
+            self._memory.take(count)
+        except Overloaded:
+            self.release()
+            raise
         self._held += count
 
     def release(self) -> None:

@@ -19,7 +19,7 @@ from typing import Any, Final, cast
 import h11
 import trio
 from hypercorn.config import Config as HypercornConfig
-from hypercorn.events import Closed, Event, RawData
+from hypercorn.events import Closed, Event, RawData, Updated
 from hypercorn.protocol import ProtocolWrapper
 from hypercorn.protocol.events import Event as StreamEvent
 from hypercorn.protocol.events import Response as ResponseEvent
@@ -62,6 +62,7 @@ def make_hypercorn_config() -> HypercornConfig:
     config.keep_alive_timeout = KEEP_ALIVE_SECONDS
     config.keep_alive_max_requests = 1_000_000
     config.errorlog = log
+    config.max_app_queue_size = 2  # of pieces of a body that the app has not taken yet
     return config
 
 
@@ -149,6 +150,8 @@ class HttpConnection(TCPServer):
         waiting for the end of a response then, to go on to the next request."""
         if isinstance(event, Closed):
             self._guarded.linger = True
+        elif isinstance(event, Updated):
+            self._guarded.idle_since = trio.current_time() if event.idle else None
         await super().protocol_send(event)
         if self._guarded.closed:
             self._reading.cancel()

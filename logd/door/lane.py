@@ -88,6 +88,7 @@ class Lane:
         while not self._stopping:
             with trio.CancelScope() as waiting:
                 self._idle.add(waiting)
+                stream.idle_since = trio.current_time()
                 try:
                     head_bytes = await connection.next_head()
                 finally:
@@ -98,6 +99,7 @@ class Lane:
             if request is None:
                 return connection.unread
             connection.consume(len(head_bytes))
+            stream.idle_since = None
             if not await self._serve(connection, request):
                 return None
         return None

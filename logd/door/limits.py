@@ -13,6 +13,9 @@ KEEP_ALIVE_SECONDS: Final = 75.0
 """An idle connection is kept this long: longer than the pools of common clients and proxies (60 s
 and less), so that it is they who close and no request meets a closing connection."""
 
+MIN_IDLE_SECONDS: Final = 1.0
+"""At `max_connections`, a connection without a request for so long makes room for a new one."""
+
 MIN_BODY_BYTES_PER_SECOND: Final = 1024
 """A body slower than this, once it has had a stall timeout's time, is cut."""
 

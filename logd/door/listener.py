@@ -23,7 +23,7 @@ from logd.door.body import BodyMemory
 from logd.door.complaints import Complaints
 from logd.door.http1 import HttpConnection, make_hypercorn_config
 from logd.door.lane import Lane
-from logd.door.limits import HANDSHAKE_SECONDS, LINGER_SECONDS, Limits
+from logd.door.limits import HANDSHAKE_SECONDS, LINGER_SECONDS, MIN_IDLE_SECONDS, Limits
 from logd.door.shell import Shell
 from logd.door.stream import GuardedStream, Transport
 from logd.entry import RandomBytes
@@ -127,7 +127,9 @@ class Door:
         while True:
             while len(self._streams) >= self._limits.max_connections:
                 self._complaints.note("at max_connections: new ones wait in the listen queue")
-                await self._one_less.wait()
+                self._cut_an_idle_one()
+                with trio.move_on_after(_PAUSE_SECONDS):
+                    await self._one_less.wait()
             try:
                 transport = await listener.accept()
             except OSError as error:
@@ -140,6 +142,14 @@ class Door:
             self._streams.add(stream)
             connections.start_soon(self._guard, stream)
 
+    def _cut_an_idle_one(self) -> None:
+        """The connection that has waited longest for a request to come. So those who only hold
+        connections cannot keep out those who use them."""
+        latest = trio.current_time() - MIN_IDLE_SECONDS
+        idle = [s for s in self._streams if s.idle_since is not None and s.idle_since <= latest]
+        if idle:
+            min(idle, key=lambda stream: stream.idle_since or latest).abort()
+
     def _wrap(self, transport: trio.SocketStream) -> GuardedStream:
         wrapped: Transport = transport
         if self._tls is not None:
@@ -150,7 +160,7 @@ class Door:
         try:
             if await stream.handshake(HANDSHAKE_SECONDS):
                 await self._serve_connection(stream)
-        except OSError:
+        except (OSError, trio.BrokenResourceError, trio.ClosedResourceError):
             pass  # the client is gone
         except Exception as error:  # noqa: BLE001  # the root of a connection's task
             self._complaints.note("a connection ended with an error", error)

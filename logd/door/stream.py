@@ -13,7 +13,8 @@ Transport = trio.SocketStream | trio.SSLStream[trio.SocketStream]
 
 class GuardedStream:
     """`closed`: the server is done with it. `at_eof`: the client has sent all it will.
-    `linger`: it may still be sending a request that was answered already."""
+    `linger`: it may still be sending a request that was answered already. `idle_since`: when it
+    last began to wait for a request's head, in trio's time, None while one is being answered."""
 
     def __init__(self, transport: Transport, stall_seconds: float) -> None:
         self._transport = transport
@@ -21,6 +22,7 @@ class GuardedStream:
         self.closed = False
         self.at_eof = False
         self.linger = False
+        self.idle_since: float | None = trio.current_time()
         self._put_back = b""
 
     @property

@@ -1,6 +1,6 @@
 """Verifying a data directory, and rebuilding its indexes: for a daemon that is not running."""
 
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterator, Sequence
 
 import msgspec
 import numpy as np
@@ -18,6 +18,7 @@ from logd.store.layout import DataLayout, parse_wal_name
 from logd.store.limits import StoreLimits
 from logd.store.project import Project
 from logd.store.segments import SegmentName, Segments
+from logd.store.spans import Span, joined, outside
 from logd.store.wal import read_wal
 
 
@@ -65,20 +66,22 @@ def _check_project(
     paths = layout.project(project)
     for name in files.list_directory(paths.damaged):
         yield f"{paths.damaged / name} was set aside"
+    in_wal: list[Span] = []
     for name in files.list_directory(paths.wal):
         if parse_wal_name(name) is not None:
-            yield from _check_wal(files, layout, project, name, counts)
+            in_wal += yield from _check_wal(files, layout, project, name, counts)
     segments = Segments(files, paths, project, PartCache(0))
     try:
-        rows = yield from _check_index(layout, project, segments)
-        yield from _check_segments(segments, rows, counts)
+        indexed = yield from _check_index(layout, project, segments)
+        yield from _check_segments(segments, indexed, in_wal, counts)
     finally:
         segments.close()
 
 
 def _check_wal(
     files: FileLayer, layout: DataLayout, project: ProjectId, name: str, counts: _Counts
-) -> Iterator[str]:
+) -> Generator[str, None, list[Span]]:
+    """Yields problems; returns what the file holds."""
     file = files.open(layout.project(project).wal / name)
     content = read_wal(file, project)
     file.close()
@@ -88,6 +91,7 @@ def _check_wal(
         yield str(damage)
     if content.torn_bytes:
         yield f"{file.path} ends in {content.torn_bytes} bytes of an unfinished frame"
+    return [(frame.first_seq, frame.first_seq + frame.count) for frame in content.frames]
 
 
 class _Indexed(msgspec.Struct, frozen=True):
@@ -106,13 +110,15 @@ def _check_index(
             yield f"{paths.index} is missing"
         return {}
     try:
-        index = ProjectIndex(paths.index)
+        index = ProjectIndex(paths.index, read_only=True)
     except Corruption as error:
         yield str(error)
         return {}
     found = {}
     try:
         content = index.content()
+        if content.watermark is None and segments.names():
+            yield f"{paths.index} is not complete"
         for row in content.rows:
             with index.reader() as reader:
                 vocabulary = reader.vocabulary(row.first_seq)
@@ -130,8 +136,15 @@ def _check_index(
 
 
 def _check_segments(
-    segments: Segments, indexed: dict[tuple[SegmentName, int], _Indexed], counts: _Counts
+    segments: Segments,
+    indexed: dict[tuple[SegmentName, int], _Indexed],
+    in_wal: Sequence[Span],
+    counts: _Counts,
 ) -> Iterator[str]:
+    """A chunk that the index does not name is a problem only where nothing else has its entries:
+    merges leave their sources behind where those share a file, a crash leaves what it cut short."""
+    in_index = [(one.row.first_seq, one.row.next_seq) for one in indexed.values()]
+    elsewhere = joined([*in_index, *in_wal])
     seen = set()
     for name in segments.names():
         for found in segments.scan(name):
@@ -140,14 +153,15 @@ def _check_segments(
                 continue
             offset, head = found
             seen.add((name, offset))
-            yield from _check_chunk(segments, name, offset, head, indexed.get((name, offset)))
+            of_index = indexed.get((name, offset))
+            if of_index is None and not outside((head.first_seq, head.next_seq), elsewhere):
+                continue
+            yield from _check_chunk(segments, name, offset, head, of_index)
             counts.chunks += 1
             counts.entries += head.count
-    for (name, offset), entry in indexed.items():
+    for name, offset in indexed:
         if (name, offset) not in seen:
             yield f"{segments.path(name)}: the index names a chunk at byte {offset}, none is there"
-        elif entry.row.offset != offset:
-            yield f"{segments.path(name)}: the index misplaces the chunk at byte {offset}"
 
 
 def _check_chunk(

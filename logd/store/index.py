@@ -12,11 +12,10 @@ inside one call, in one thread.
 """
 
 import contextlib
-import os
 import struct
 import threading
 import zlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -34,7 +33,6 @@ _META_KEY: Final = b"m"
 _META: Final = struct.Struct("<IQ")
 _KEY: Final = struct.Struct(">cQ")
 _FIRST_MAP_BYTES: Final = 64 << 20
-_CLEAN_NAME: Final = "clean"
 _DATA_NAME: Final = "data.mdb"
 
 
@@ -95,17 +93,14 @@ class ProjectIndex:
         have it open. Raises Corruption if it must be rebuilt, UnsupportedFormat if a newer program
         wrote it (nothing was written then)."""
         self._directory = directory
-        self._read_only = read_only
         self._readers = _ReaderGate()
-        if _size_bytes(directory / _DATA_NAME):
-            _check_before_mapping(directory)
+        if index_file.size_bytes(directory / _DATA_NAME):
+            index_file.check_structure(directory / _DATA_NAME)
             self._environment = self._opened(read_only=True)
             try:
                 self._check_version()
             finally:
                 self._environment.close()
-        if not read_only:
-            (directory / _CLEAN_NAME).unlink(missing_ok=True)
         self._environment = self._opened(read_only=read_only)
 
     def _opened(self, *, read_only: bool) -> lmdb.Environment:
@@ -113,7 +108,7 @@ class ProjectIndex:
         try:
             return lmdb.open(
                 str(self._directory),
-                map_size=max(_FIRST_MAP_BYTES, 2 * _size_bytes(path)),
+                map_size=max(_FIRST_MAP_BYTES, 2 * index_file.size_bytes(path)),
                 max_dbs=0,
                 readonly=read_only,
                 lock=not read_only,
@@ -131,7 +126,7 @@ class ProjectIndex:
             raise UnsupportedFormat(f"{self._directory} has index format {version}: too new")
 
     @contextlib.contextmanager
-    def _transaction(self) -> Iterator[lmdb.Transaction]:
+    def _transaction(self) -> Iterator["lmdb.Transaction[bytes]"]:
         """A reading one, at the opening. Raises Corruption where LMDB finds its file damaged."""
         try:
             with self._environment.begin() as transaction:
@@ -151,7 +146,7 @@ class ProjectIndex:
                     if key[:1] != b"c":
                         break
                     try:
-                        rows.append(decode_row(row))
+                        rows.append(_decode_row(key, row))
                     except ValueError as error:
                         raise Corruption(path, 0, str(error)) from None
         watermark = None if value is None else Seq(_decode_meta(path, value)[1])
@@ -194,16 +189,7 @@ class ProjectIndex:
         return (self._directory / _DATA_NAME).stat().st_blocks * 512
 
     def close(self) -> None:
-        """Close, and mark the file as cleanly closed where it is."""
-        clean = not self._read_only
-        try:
-            if clean:
-                self._environment.sync(True)
-        except lmdb.Error:  # a commit failed before: the next opening looks closely
-            clean = False
         self._environment.close()
-        if clean:
-            (self._directory / _CLEAN_NAME).write_text(_fingerprint(self._directory))
 
 
 class IndexReader:
@@ -234,26 +220,9 @@ def _decode_meta(path: Path, value: bytes) -> tuple[int, int]:
     return version, watermark
 
 
-def _check_before_mapping(directory: Path) -> None:
-    data = directory / _DATA_NAME
-    if not index_file.is_plausible(data):
-        raise Corruption(data, 0, "the file is shorter than its meta pages say")
-    marker = directory / _CLEAN_NAME
-    clean = marker.exists() and marker.read_text() == _fingerprint(directory)
-    if not clean and not index_file.survives_probe(directory):
-        raise Corruption(data, 0, "a trial run on the file failed")
-
-
-def _size_bytes(path: Path) -> int:
-    """0 also where the file was made and no more."""
-    return path.stat().st_size if path.exists() else 0
-
-
-def _fingerprint(directory: Path) -> str:
-    """Changes with any write to the file that goes through the file system."""
-    stat = os.stat(directory / _DATA_NAME)
-    return f"{stat.st_size} {stat.st_mtime_ns}\n"
-
-
-def rows_by_seq(rows: Iterable[ChunkRow]) -> list[ChunkRow]:
-    return sorted(rows, key=lambda row: row.first_seq)
+def _decode_row(key: bytes, value: bytes) -> ChunkRow:
+    """Raises ValueError."""
+    row = decode_row(value)
+    if key != _KEY.pack(b"c", row.first_seq):
+        raise ValueError("directory row: it stands under the key of another")
+    return row

@@ -98,7 +98,7 @@ class Project:
         self._waiting = deque(FreezeJob(r.run, r.path) for r in recovered.runs)
         self._run = TailRun(recovered.next_seq)
         self._next_seq = recovered.next_seq
-        self._visible_seq = recovered.next_seq
+        self._visible_seq = recovered.visible_seq
         self._wal: WalWriter | None = None
         self._main: SegmentName | None = self._last_main_segment()
         self._idempotency = IdempotencyTable(limits.idempotency_seconds)

@@ -99,7 +99,10 @@ class Segments:
         name = (first_seq, number)
         try:
             file = self._files.create(self.path(name))
-            self._open[name] = (next(_file_numbers), file)
+        except OSError as error:
+            raise _storage_error(error) from error
+        self._open[name] = (next(_file_numbers), file)
+        try:
             file.append([codec.encode_header(self._project, first_seq, now_ns)])
             file.sync()
             self._files.sync_directory(self._layout.segments)

@@ -1,6 +1,6 @@
 import pytest
 
-from bench.http import Address, ResponseReader, get, post
+from bench.http import Address, ResponseReader, get, is_plain_success, post
 
 ADDRESS = Address("127.0.0.1", 8080)
 
@@ -34,6 +34,21 @@ def test_a_response_is_read_however_it_arrives(
 ) -> None:
     reader = read(data, step)
     assert (reader.status, reader.body(), reader.closes) == (status, body, closes)
+
+
+def test_only_a_whole_and_plain_success_is_taken_for_one() -> None:
+    assert is_plain_success(WITH_LENGTH)
+    assert is_plain_success(WITH_LENGTH.lower().replace(b"http", b"HTTP"))
+    others = (
+        WITH_LENGTH[:-1],
+        WITH_LENGTH + b"x",
+        WITH_LENGTH[:30],
+        WITH_LENGTH.replace(b"200", b"503"),
+        WITH_LENGTH.replace(b"OK\r\n", b"OK\r\nConnection: close\r\n"),
+        CHUNKED,
+        EMPTY,
+    )
+    assert [is_plain_success(other) for other in others] == [False] * len(others)
 
 
 def test_requests_are_complete() -> None:

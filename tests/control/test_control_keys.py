@@ -185,6 +185,17 @@ def test_a_key_has_a_bounded_number_of_secrets(world: World) -> None:
         assert works == [False] * 3 + [True] * (MAX_RETIRED + 1)
 
 
+def test_secrets_without_a_term_do_not_push_out_one_that_has_it(world: World) -> None:
+    with world.open() as control:
+        office = Office(control)
+        target = (office.admin.id, office.project.id)
+        key, first = office.key(control)
+        control.rotate_key(*target, key.id, 3600)
+        for _ in range(MAX_RETIRED + 1):
+            control.rotate_key(*target, key.id)
+        assert control.authenticate(first) is not None
+
+
 def test_an_overlap_beyond_30_days_is_refused(world: World) -> None:
     with world.open() as control:
         office = Office(control)

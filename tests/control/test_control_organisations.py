@@ -11,6 +11,7 @@ from logd.control.errors import (
     NotFound,
     SlugTaken,
 )
+from logd.control.mirror import read_contents
 from logd.control.model import Role
 
 NOBODY = "00000000-0000-4000-8000-000000000000"
@@ -120,6 +121,8 @@ def test_a_deleted_organisation_takes_everything_with_it(world: World) -> None:
     with world.open() as control:
         assert control.project_ids() == ()
         assert len(control.doomed_projects()) == 2
+    kinds = {key.partition("/")[0] for key in read_contents(world.mirror).records}
+    assert kinds == {"user", "doomed"}
 
 
 # ---- members

@@ -8,6 +8,7 @@ import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import lmdb
 import pytest
 from control_world import (
     DyingFiles,
@@ -20,6 +21,7 @@ from control_world import (
 )
 
 from logd.control import frames, vault
+from logd.control.errors import NotFound
 from logd.control.frames import Scan
 from logd.control.mirror import read_contents
 from logd.control.salvage import read_in_child
@@ -322,6 +324,49 @@ def test_a_copy_that_outgrows_its_map_grows_it(
     assert read_contents(world.mirror).sequence == 301
 
 
+def test_a_copy_that_lacks_a_record_is_a_corruption(world: World) -> None:
+    fill(world, "one")
+    env = lmdb.open(str(world.mirror), subdir=False, lock=False)
+    with env, env.begin(write=True) as transaction:
+        key = next(key for key, _ in transaction.cursor() if key.startswith(b"org/"))
+        transaction.delete(key)
+    with pytest.raises(Corruption, match="3 were written"):
+        read_contents(world.mirror)
+
+
+def test_left_over_unfinished_files_mean_nothing(world: World) -> None:
+    fill(world, "one")
+    for name in ("journal.log.new", "control.mdb.new", "clean.new"):
+        (world.directory / name).write_bytes(b"left over")
+    (world.directory / "clean").unlink()
+    world.journal.write_bytes(world.journal.read_bytes() + b"torn")
+    with world.open() as control:
+        assert slugs(control) == ["one"]
+        assert control.damage == ()
+    assert sorted(path.name for path in world.directory.iterdir()) == [
+        "clean",
+        "control.mdb",
+        "journal.log",
+    ]
+
+
+def test_records_that_refer_to_lost_ones_are_skipped(world: World) -> None:
+    """The organisation is lost, its member and project are not."""
+    with world.open() as control:
+        office = Office(control)
+        _, secret = office.key(control)
+    frame = next(f for f in scan(world).frames if f"org/{office.org.id}" in f.changes)
+    flip(world.journal, frame.end - 1)
+    world.mirror.unlink()
+    with world.open() as control:
+        assert any("lost" in sentence for sentence in control.damage)
+        assert control.orgs_of(office.member.id) == ()
+        assert control.project(office.member.id, office.project.id) == office.project
+        assert control.authenticate(secret) is not None
+        with pytest.raises(NotFound):
+            control.projects_of(office.member.id, office.org.id)
+
+
 # ---- the journal is rewritten
 
 
@@ -336,6 +381,9 @@ def test_a_large_journal_is_rewritten_and_nothing_is_lost(
         for n in range(100):
             control.update_org(user.id, org.id, name=f"name {n}")
             sizes.append(world.journal.stat().st_size)
+            snapshot = world.root / "snapshot"
+            shutil.copy(world.mirror, snapshot)
+            assert read_contents(snapshot).sequence == scan(world).last_sequence
     assert max(sizes) < 4096 + 500
     assert sizes != sorted(sizes)
     assert scan(world).whole

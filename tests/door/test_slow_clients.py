@@ -10,6 +10,7 @@ from raw_http import (
     parse,
     read_answer,
     read_to_end,
+    request,
 )
 
 
@@ -75,17 +76,35 @@ async def _store_large_entries(daemon: Daemon) -> None:
         assert response.status_code == 200
 
 
-async def test_at_the_cap_new_connections_wait_for_their_turn(make_daemon: DaemonFactory) -> None:
+async def test_at_the_cap_an_idle_connection_makes_room(make_daemon: DaemonFactory) -> None:
     async with make_daemon(max_connections=2) as daemon:
         await daemon.http.aclose()
         async with connected(daemon) as one, connected(daemon) as two, connected(daemon) as three:
             await one.send_all(get("/livez"))
-            await two.send_all(get("/livez"))
-            await three.send_all(get("/livez"))
             assert (await read_answer(one)).status == 200
+            await two.send_all(get("/livez"))
             assert (await read_answer(two)).status == 200
-            await one.aclose()
+            await three.send_all(get("/livez"))
             assert (await read_answer(three)).status == 200
+            assert await read_to_end(one) == b"", "the one that was idle longest"
+            await two.send_all(get("/livez"))
+            assert (await read_answer(two)).status == 200
+
+
+async def test_at_the_cap_a_connection_at_work_is_left_alone(make_daemon: DaemonFactory) -> None:
+    async with make_daemon(max_connections=1) as daemon:
+        await daemon.http.aclose()
+        credential = f"Authorization: Bearer {daemon.key}"
+        async with connected(daemon) as worker, connected(daemon) as waiting:
+            head = request("POST", "/v1/ingest", credential, "Content-Length: 2")
+            await worker.send_all(head + b"[")
+            await waiting.send_all(get("/livez"))
+            with trio.move_on_after(1.5) as long_enough:
+                await read_answer(waiting)
+            assert long_enough.cancelled_caught
+            await worker.send_all(b"]")
+            assert (await read_answer(worker)).status == 200
+            assert (await read_answer(waiting)).status == 200
 
 
 async def test_250_idle_connections_leave_room_for_work(make_daemon: DaemonFactory) -> None:

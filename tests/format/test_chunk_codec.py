@@ -163,7 +163,7 @@ def test_equal_times_cost_a_byte_each() -> None:
 # ---------------------------------------------------------------- code columns
 
 
-def kinds_of_source_column(source_of: Callable[[int], str]) -> tuple[DecodedChunk, list[Row]]:
+def alternating_chunk(source_of: Callable[[int], str]) -> tuple[DecodedChunk, list[Row]]:
     """300 entries in which three templates alternate at random."""
     random = np.random.default_rng(3).integers(0, 3, 300).tolist()
     words = ["connect", "query", "close"]
@@ -175,14 +175,14 @@ def kinds_of_source_column(source_of: Callable[[int], str]) -> tuple[DecodedChun
 
 
 def test_columns_that_follow_the_template_are_sorted_by_it() -> None:
-    chunk, some = kinds_of_source_column(lambda kind: f"source {kind}")
+    chunk, some = alternating_chunk(lambda kind: f"source {kind}")
     assert chunk.encoding(Part.SOURCE_CODES) == BY_TEMPLATE
     assert chunk.encoding(Part.LEVELS) == BY_TEMPLATE
     assert chunk.rows == some
 
 
 def test_other_columns_stay_in_the_order_of_the_rows() -> None:
-    chunk, some = kinds_of_source_column(lambda kind: "source")
+    chunk, some = alternating_chunk(lambda kind: "source")
     assert chunk.encoding(Part.SOURCE_CODES) == 0
     assert chunk.rows == some
 

@@ -1,0 +1,143 @@
+"""The WAL part of opening a project: frames that are in no chunk become the tail again.
+
+A torn end is cut off. The last file may hold frames that were never synced, or whose sync failed:
+its frames are written to a new file and synced before any of them is shown.
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+
+from logd.entry import ProjectId, Seq
+from logd.errors import Corruption, LogdError
+from logd.format import wal as wal_codec
+from logd.format.body import Batch, decode_body
+from logd.format.chunk import IdempotencyRecord
+from logd.store.damaged import Damaged
+from logd.store.files import FileLayer
+from logd.store.freeze import slice_batch
+from logd.store.layout import ProjectLayout, parse_wal_name
+from logd.store.spans import Span, outside
+from logd.store.tail import TailRun
+from logd.store.wal import WalContent, read_wal, refuse_newer
+
+
+class RecoveredRun(msgspec.Struct, frozen=True):
+    """A WAL file's entries; `path` goes once they are in chunks."""
+
+    path: Path
+    run: TailRun
+
+
+class Replay:
+    def __init__(
+        self, files: FileLayer, layout: ProjectLayout, project: ProjectId, damaged: Damaged
+    ) -> None:
+        self._files = files
+        self._layout = layout
+        self._project = project
+        self._damaged = damaged
+
+    def refuse_newer(self) -> None:
+        """Raises UnsupportedFormat if a newer program wrote one of the files."""
+        for name in self._names():
+            file = self._files.open(self._layout.wal / name)
+            refuse_newer(file)
+            file.close()
+
+    def _names(self) -> list[str]:
+        """In order of sequence."""
+        names = self._files.list_directory(self._layout.wal)
+        return [name for name in names if parse_wal_name(name) is not None]
+
+    def read(self) -> list[WalContent]:
+        """WAL files in order of sequence."""
+        for name in self._files.list_directory(self._layout.wal):
+            if parse_wal_name(name) is None:
+                self._files.unlink(self._layout.wal / name)  # a rewrite that was not finished
+        contents = []
+        for name in self._names():
+            file = self._files.open(self._layout.wal / name)
+            contents.append(read_wal(file, self._project))
+            file.close()
+            self._damaged.found += contents[-1].damage
+        return contents
+
+    def replay(
+        self, contents: Sequence[WalContent], frozen: Sequence[Span]
+    ) -> tuple[list[RecoveredRun], Seq, Seq]:
+        """(the runs of what is not frozen yet, the end of the log, the next number to give out)."""
+        runs = []
+        end = Seq(frozen[-1][1] if frozen else 0)
+        for position, content in enumerate(contents):
+            run, frames, undecodable = self._to_run(content, frozen)
+            if content.damage or undecodable:
+                self._damaged.keep_copy(content.path, 0)
+            elif content.torn_bytes and content.end:
+                self._damaged.keep_copy(content.path, content.end)
+            if run is None:
+                self._files.unlink(content.path)
+                self._files.sync_directory(self._layout.wal)
+            else:
+                whole = not (content.damage or undecodable or content.torn_bytes)
+                if position == len(contents) - 1 or not whole:
+                    self._rewrite(content.path, frames)
+                runs.append(RecoveredRun(content.path, run))
+                end = max(end, run.next_seq)
+        # Numbers that torn frames may have had are not given out again.
+        return runs, end, Seq(end + sum(content.torn_bytes for content in contents))
+
+    def _to_run(
+        self, content: WalContent, frozen: Sequence[Span]
+    ) -> tuple[TailRun | None, list[wal_codec.Frame], bool]:
+        """(what of the file is not frozen, its frames, whether one of them cannot be decoded)."""
+        run: TailRun | None = None
+        frames: list[wal_codec.Frame] = []
+        undecodable = False
+        for frame in content.frames:
+            spans = outside((frame.first_seq, frame.first_seq + frame.count), frozen)
+            if not spans:
+                continue
+            batch = self._decode(content.path, frame)
+            if batch is None:
+                undecodable = True
+                continue
+            run = TailRun(Seq(spans[0][0])) if run is None else run
+            frames.append(frame)
+            for start, stop in spans:
+                offset = start - frame.first_seq
+                run.extend(Seq(start), slice_batch(batch, offset, stop - frame.first_seq))
+            if frame.idempotency is not None:
+                run.records.append(
+                    IdempotencyRecord(
+                        frame.idempotency, frame.first_seq, frame.count, frame.received_ns
+                    )
+                )
+        return run, frames, undecodable
+
+    def _decode(self, path: Path, frame: wal_codec.Frame) -> Batch | None:
+        """Frames were validated before they were written: one that no longer decodes is damage."""
+        try:
+            batch = decode_body(frame.body, self._project, frame.received_ns, ndjson=frame.ndjson)
+        except LogdError as error:
+            self._damaged.found.append(Corruption(path, 0, f"frame {frame.first_seq}: {error}"))
+            return None
+        if batch.count != frame.count:
+            reason = f"frame {frame.first_seq} holds {batch.count} entries, not {frame.count}"
+            self._damaged.found.append(Corruption(path, 0, reason))
+            return None
+        return batch
+
+    def _rewrite(self, path: Path, frames: Sequence[wal_codec.Frame]) -> None:
+        """The frames in a new, synced file of the same name."""
+        fresh = path.with_name(path.name + ".new")
+        file = self._files.create(fresh)
+        buffers = [wal_codec.encode_header(self._project, frames[0].first_seq)]
+        for frame in frames:
+            buffers += wal_codec.encode_frame(frame)
+        file.append(buffers)
+        file.sync()
+        file.close()
+        self._files.rename(fresh, path)
+        self._files.sync_directory(self._layout.wal)

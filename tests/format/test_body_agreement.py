@@ -1,0 +1,132 @@
+"""What decoding makes of any body, against how the body was written; and its two ways."""
+
+import pytest
+from body_samples import RECEIVED_NS, WrittenBody, bodies
+from format_samples import PROJECT, Row, metas, rows_of, unhurried
+from hypothesis import given
+from hypothesis import strategies as st
+
+from logd.format import body as codec
+from logd.format.body import (
+    Batch,
+    EntryError,
+    ForeignProject,
+    InvalidBody,
+    InvalidEntries,
+    decode_body,
+    decode_good_entries,
+)
+
+
+def fast(body: bytes, ndjson: bool) -> Batch | None:
+    return codec._decode_fast(body, PROJECT, RECEIVED_NS, ndjson)
+
+
+def careful(body: bytes, ndjson: bool) -> Batch:
+    return codec._decode_carefully(body, PROJECT, RECEIVED_NS, ndjson)
+
+
+def indexes(errors: tuple[EntryError, ...]) -> list[int]:
+    return sorted({error.index for error in errors})
+
+
+def same(one: Batch, other: Batch) -> bool:
+    texts = ("levels", "messages", "sources", "tags", "metas")
+    return (
+        one.count == other.count
+        and one.ts.dtype == other.ts.dtype
+        and one.ts.tolist() == other.ts.tolist()
+        and all(getattr(one, name) == getattr(other, name) for name in texts)
+    )
+
+
+@unhurried
+@given(bodies())
+def test_a_body_is_taken_as_it_was_meant(written: WrittenBody) -> None:
+    if written.faulty:
+        with pytest.raises(InvalidEntries) as invalid:
+            decode_body(written.body, PROJECT, RECEIVED_NS, ndjson=written.ndjson)
+        assert indexes(invalid.value.errors) == written.faulty
+    elif written.foreign:
+        with pytest.raises(ForeignProject) as foreign:
+            decode_body(written.body, PROJECT, RECEIVED_NS, ndjson=written.ndjson)
+        assert indexes(foreign.value.errors) == written.foreign
+    else:
+        batch = decode_body(written.body, PROJECT, RECEIVED_NS, ndjson=written.ndjson)
+        assert rows_of(batch) == written.rows
+
+
+@unhurried
+@given(bodies(faulty=False))
+def test_what_the_fast_way_accepts_the_careful_way_accepts_alike(written: WrittenBody) -> None:
+    batch = fast(written.body, written.ndjson)
+    if batch is not None:
+        assert same(batch, careful(written.body, written.ndjson))
+
+
+@unhurried
+@given(bodies())
+def test_the_good_entries_are_kept(written: WrittenBody) -> None:
+    found = decode_good_entries(written.body, PROJECT, RECEIVED_NS, ndjson=written.ndjson)
+    assert found.count == len(written.entries)
+    assert list(found.kept) == written.good
+    assert indexes(found.errors) == sorted({*written.faulty, *written.foreign})
+    kept = [] if found.batch is None else rows_of(found.batch)
+    assert kept == [written.rows[index] for index in written.good]
+
+
+@unhurried
+@given(bodies())
+def test_the_kept_body_says_the_same_again(written: WrittenBody) -> None:
+    found = decode_good_entries(written.body, PROJECT, RECEIVED_NS, ndjson=written.ndjson)
+    again = decode_body(found.body, PROJECT, RECEIVED_NS, ndjson=False)
+    assert again.count == len(found.kept)
+    if found.batch is not None:
+        assert same(again, found.batch)
+
+
+@unhurried
+@given(bodies(faulty=False), st.data())
+def test_the_two_ways_agree_on_damaged_bodies(written: WrittenBody, data: st.DataObject) -> None:
+    body = bytearray(written.body)
+    for _ in range(data.draw(st.integers(1, 3))):
+        at = data.draw(st.integers(0, len(body)))
+        cut = data.draw(st.sampled_from([0, 0, 1, 2]))
+        body[at : at + cut] = data.draw(
+            st.sampled_from([b"", b'"', b"\\", b"{", b"}", b"[", b"]", b",", b":", b"\0", b"\n",
+                             b"\xfe", b"\xff", b"\xc3", b"\xed\xa0\x80", b"\\ud800", b"\\u0000",
+                             b"NaN", b"-", b"0", b"null", b" "])
+        )  # fmt: skip
+    batch = fast(bytes(body), written.ndjson)
+    try:
+        expected = careful(bytes(body), written.ndjson)
+    except (InvalidBody, InvalidEntries, ForeignProject):
+        assert batch is None
+        return
+    assert batch is None or same(batch, expected)
+
+
+@unhurried
+@given(st.binary(max_size=60), st.booleans())
+def test_any_bytes_are_decoded_or_refused(body: bytes, ndjson: bool) -> None:
+    try:
+        batch = decode_body(body, PROJECT, RECEIVED_NS, ndjson=ndjson)
+    except (InvalidBody, InvalidEntries):
+        return
+    assert batch.count == 0
+
+
+@unhurried
+@given(metas)
+def test_metas_are_kept_to_the_byte(meta: bytes) -> None:
+    text = meta.strip(b" \t\r\n")
+    body = (
+        b'{"projectId":"%s","level":"WARN","message":"m","source":"s","meta":%s}'
+        % (PROJECT.encode(), meta)
+    )
+    for decode in (fast, careful):
+        batch = decode(body, False)
+        assert batch is not None
+        assert rows_of(batch) == [
+            Row(ts_ns=RECEIVED_NS, level=2, message="m", source="s", meta=text)
+        ]

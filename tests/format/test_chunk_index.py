@@ -1,0 +1,122 @@
+"""What a chunk gives the index, against a loop over its rows."""
+
+import json
+import re
+
+import numpy as np
+from chunk_rows import DecodedChunk
+from format_samples import Row, batch_of, rows, unhurried
+from hypothesis import given
+from hypothesis import strategies as st
+
+from logd.entry import Seq
+from logd.format.chunk import build_chunk
+from logd.format.postings import PostingsIndex
+from logd.format.vocabulary import SOURCE, TAG_LIST, TEMPLATE, VocabularyIndex
+from logd.words import fold, split_words
+
+ROWS = st.lists(rows, min_size=1, max_size=12)
+
+
+def words_of(*texts: str) -> set[str]:
+    return {fold(word) for text in texts for word in split_words(text)}
+
+
+def words_by_field(row: Row) -> tuple[set[str], set[str], set[str]]:
+    return words_of(row.message), words_of(row.source), words_of(*json.loads(row.tags))
+
+
+class IndexedChunk:
+    """A chunk and the two index values that were built with it."""
+
+    def __init__(self, some: list[Row], block_entries: int) -> None:
+        built = build_chunk(batch_of(some), Seq(0), block_entries=block_entries)
+        chunk = DecodedChunk(built.data)
+        self.rows = some
+        self.template_codes = chunk.template_codes.tolist()
+        self.source_codes = codes_in_order([row.source.encode() for row in some])
+        self.tag_codes = codes_in_order([row.tags for row in some])
+        self.vocabulary = VocabularyIndex(built.vocabulary)
+        self.postings = PostingsIndex(built.postings)
+
+    def holding(self, word: str) -> tuple[set[int], set[int], set[int]]:
+        """The rows whose message, source and tags hold the folded word, by the index."""
+        found = self.vocabulary.find(word.encode())
+        templates, sources, tag_lists = (
+            (set(), set(), set())
+            if found is None
+            else (set(found.templates), set(found.sources), set(found.tag_lists))
+        )
+        return (
+            rows_with(self.template_codes, templates) | self._variable(word),
+            rows_with(self.source_codes, sources),
+            rows_with(self.tag_codes, tag_lists),
+        )
+
+    def _variable(self, word: str) -> set[int]:
+        postings = self.postings.find(word.encode()) if re.search("[0-9]", word) else None
+        if postings is None:
+            return set()
+        listed = postings.rows.tolist()
+        deciding = listed[:1] if postings.certain else listed
+        holding = [row for row in deciding if word in words_of(self.rows[row].message)]
+        return set(listed if postings.certain and holding else holding)
+
+
+def codes_in_order(texts: list[bytes]) -> list[int]:
+    numbers: dict[bytes, int] = {}
+    return [numbers.setdefault(text, len(numbers)) for text in texts]
+
+
+def rows_with(codes: list[int], wanted: set[int]) -> set[int]:
+    return {row for row, code in enumerate(codes) if code in wanted}
+
+
+@unhurried
+@given(ROWS, st.sampled_from([1, 4, 4096]))
+def test_the_index_finds_each_word_in_exactly_the_rows_that_hold_it(
+    some: list[Row], block_entries: int
+) -> None:
+    chunk = IndexedChunk(some, block_entries)
+    fields = [words_by_field(row) for row in some]
+    every = set().union(*(words for row in fields for words in row))
+    for word in {*every, "absent", "absent7"}:
+        message, source, tags = chunk.holding(word)
+        assert message == {row for row, words in enumerate(fields) if word in words[0]}
+        assert source == {row for row, words in enumerate(fields) if word in words[1]}
+        assert tags == {row for row, words in enumerate(fields) if word in words[2]}
+
+
+@unhurried
+@given(ROWS)
+def test_counts_are_those_of_the_levels_of_each_text(some: list[Row]) -> None:
+    chunk = IndexedChunk(some, 4096)
+    kinds = {
+        TEMPLATE: chunk.template_codes,
+        SOURCE: chunk.source_codes,
+        TAG_LIST: chunk.tag_codes,
+    }
+    for kind, codes in kinds.items():
+        expected = np.zeros((4, max(codes) + 1), np.int64)
+        for row, code in zip(some, codes, strict=True):
+            expected[row.level, code] += 1
+        assert chunk.vocabulary.counts(kind).tolist() == expected.tolist()
+
+
+def test_words_of_two_tags_do_not_touch() -> None:
+    chunk = IndexedChunk([Row(tags=b'["a","b"]'), Row(tags=b'["ab"]')], 4096)
+    assert chunk.holding("ab")[2] == {1}
+    assert chunk.holding("a")[2] == {0}
+
+
+def test_tags_are_indexed_as_they_read_not_as_they_are_written() -> None:
+    chunk = IndexedChunk([Row(tags=b'["\\u0041\\u0062"]'), Row(tags=b'["a\\nb"]')], 4096)
+    assert chunk.holding("ab")[2] == {0}
+    assert chunk.holding("b")[2] == {1}
+
+
+def test_words_are_found_in_any_case() -> None:
+    chunk = IndexedChunk([Row(message="ERROR User12 ÉTÉ3", source="API")], 4096)
+    for word in ("error", "user12", "été3"):
+        assert chunk.holding(word)[0] == {0}
+    assert chunk.holding("api")[1] == {0}

@@ -1,0 +1,71 @@
+import struct
+import zlib
+
+import pytest
+from format_samples import flipped, truncated, unhurried
+from hypothesis import given
+from hypothesis import strategies as st
+
+from logd.format.pages import PagedValue, encode_pages
+
+MAGIC = b"TEST"
+PAGES = st.lists(st.tuples(st.integers(0, 2**32 - 1), st.binary(max_size=80)), max_size=5)
+
+
+def read(value: bytes) -> tuple[bytes, list[tuple[int, bytes]]]:
+    paged = PagedValue(MAGIC, value)
+    pages = [paged.page(index) for index in range(len(paged))]
+    return paged.head, list(zip(paged.keys.tolist(), pages, strict=True))
+
+
+def small_value() -> bytes:
+    return encode_pages(MAGIC, b"a head", [3, 9], [b"first page", b"second page" * 5])
+
+
+@unhurried
+@given(st.binary(max_size=40), PAGES)
+def test_what_was_encoded_is_read(head: bytes, pages: list[tuple[int, bytes]]) -> None:
+    value = encode_pages(MAGIC, head, [key for key, _ in pages], [raw for _, raw in pages])
+    assert read(value) == (head, pages)
+    paged = PagedValue(MAGIC, memoryview(value))
+    assert [paged.page(index) for index in range(len(paged))] == [raw for _, raw in pages]
+
+
+def test_every_truncation_is_detected() -> None:
+    for value in truncated(small_value()):
+        with pytest.raises(ValueError, match="paged value"):
+            read(value)
+
+
+def test_every_flipped_byte_is_detected() -> None:
+    for _, value in flipped(small_value()):
+        with pytest.raises(ValueError, match="paged value"):
+            read(value)
+
+
+def test_bytes_behind_the_last_page_are_refused() -> None:
+    with pytest.raises(ValueError, match="length"):
+        PagedValue(MAGIC, small_value() + b"\0")
+
+
+def test_a_damaged_page_leaves_the_others_readable() -> None:
+    value = bytearray(small_value())
+    value[-1] ^= 1
+    paged = PagedValue(MAGIC, bytes(value))
+    assert paged.page(0) == b"first page"
+    with pytest.raises(ValueError, match="page 1"):
+        paged.page(1)
+
+
+def test_a_value_of_another_kind_is_refused() -> None:
+    with pytest.raises(ValueError, match="header"):
+        PagedValue(b"ELSE", small_value())
+
+
+def test_a_newer_version_is_refused() -> None:
+    value = bytearray(small_value())
+    struct.pack_into("<H", value, 4, 2)
+    checked = value[:16] + value[20 : 20 + 2 * 16 + 6]
+    struct.pack_into("<I", value, 16, zlib.crc32(checked))
+    with pytest.raises(ValueError, match="header"):
+        PagedValue(MAGIC, bytes(value))

@@ -1,0 +1,178 @@
+import functools
+
+import numpy as np
+import pytest
+from format_samples import flipped, truncated, unhurried
+from hypothesis import given
+from hypothesis import strategies as st
+
+from logd.format.postings import HASH_BITS, PostingsIndex, encode_postings, hash_word, hash_words
+
+Occurrences = list[tuple[bytes, int]]
+"""(word, row) of each variable, in any order."""
+
+WORDS = st.one_of(
+    st.sampled_from([b"1", b"2", b"user12", b"12345678", b"123456789", "用户7".encode()]),
+    st.builds(
+        lambda letter, length, end: letter * length + end,
+        st.sampled_from([b"a", b"0"]),
+        st.sampled_from([1, 7, 8, 9, 15, 16, 17, 24, 255, 256, 257, 8191]),
+        st.sampled_from([b"", b"1", b"2"]),
+    ),
+)
+OCCURRENCES = st.lists(st.tuples(WORDS, st.integers(0, 65_535)), max_size=40)
+
+
+def value_of(occurrences: Occurrences) -> bytes:
+    lengths = np.array([len(word) for word, _ in occurrences], np.int64)
+    rows = np.array([row for _, row in occurrences], np.int64)
+    return encode_postings(b"".join([word for word, _ in occurrences]), lengths, rows)
+
+
+def rows_of(occurrences: Occurrences, hashed: int) -> list[int]:
+    """The rows that hold any word of the hash, by brute force."""
+    return sorted({row for word, row in occurrences if hash_word(word) == hashed})
+
+
+def found(index: PostingsIndex, word: bytes) -> list[int]:
+    postings = index.find(word)
+    return [] if postings is None else postings.rows.tolist()
+
+
+@functools.cache
+def words_by_hash() -> dict[int, list[bytes]]:
+    """Of 60,000 words, those that share their hash with another: about a hundred pairs."""
+    words = [b"w%d" % number for number in range(30_000)]
+    words += [b"long-enough-to-be-hashed-in-steps-%d" % number for number in range(30_000)]
+    lengths = np.array([len(word) for word in words], np.int64)
+    hashes = hash_words(b"".join(words), np.cumsum(lengths) - lengths, lengths)
+    short = (hashes >> np.uint64(64 - HASH_BITS)).tolist()
+    groups: dict[int, list[bytes]] = {}
+    for word, hashed in zip(words, short, strict=True):
+        groups.setdefault(hashed, []).append(word)
+    return {hashed: group for hashed, group in groups.items() if len(group) > 1}
+
+
+@unhurried
+@given(OCCURRENCES)
+def test_look_ups_agree_with_brute_force(occurrences: Occurrences) -> None:
+    index = PostingsIndex(value_of(occurrences))
+    for word in {*(word for word, _ in occurrences), b"absent1", b"a" * 300}:
+        assert found(index, word) == rows_of(occurrences, hash_word(word))
+
+
+def test_a_chunk_without_variables_has_no_postings() -> None:
+    index = PostingsIndex(value_of([]))
+    assert index.find(b"1") is None
+
+
+def test_the_hashes_of_many_words_are_those_of_each() -> None:
+    words = [b"1", b"ab12", b"12345678", b"x" * 9, b"y" * 8192]
+    lengths = np.array([len(word) for word in words], np.int64)
+    hashes = hash_words(b"".join(words), np.cumsum(lengths) - lengths, lengths)
+    assert [int(h) >> (64 - HASH_BITS) for h in hashes] == [hash_word(word) for word in words]
+
+
+def test_what_follows_a_word_does_not_change_its_hash() -> None:
+    data = b"user12user12\xff\xff\xff\xff"
+    starts, lengths = np.array([0, 6, 0]), np.array([6, 6, 12])
+    hashes = hash_words(data, starts, lengths).tolist()
+    assert hashes[0] == hashes[1]
+    assert hashes[0] != hashes[2]
+
+
+def test_hashes_collide() -> None:
+    assert len(words_by_hash()) > 20
+
+
+def test_two_words_of_one_hash_make_it_uncertain() -> None:
+    for hashed, (one, other, *_) in list(words_by_hash().items())[:20]:
+        occurrences = [(one, 1), (b"between1", 2), (other, 3), (one, 4)]
+        index = PostingsIndex(value_of(occurrences))
+        for word in (one, other):
+            postings = index.find(word)
+            assert postings is not None
+            assert not postings.certain
+            assert postings.rows.tolist() == rows_of(occurrences, hashed) == [1, 3, 4]
+        beside = index.find(b"between1")
+        assert beside is not None
+        assert beside.certain
+
+
+def test_one_word_alone_leaves_its_hash_certain() -> None:
+    for one, other, *_ in list(words_by_hash().values())[:20]:
+        index = PostingsIndex(value_of([(one, 1), (one, 5), (one, 5)]))
+        for word in (one, other):  # one look at row 1 tells which of them all rows hold
+            postings = index.find(word)
+            assert postings is not None
+            assert postings.certain
+            assert postings.rows.tolist() == [1, 5]
+
+
+def test_exactly_the_shared_hashes_are_uncertain() -> None:
+    groups = words_by_hash()
+    words = [word for group in groups.values() for word in group]
+    words += [b"w%d" % number for number in range(0, 30_000, 3)]
+    occurrences = [(word, row % 65_536) for row, word in enumerate(words)]
+    index = PostingsIndex(value_of(occurrences))
+    for word in words[:3000]:
+        postings = index.find(word)
+        assert postings is not None
+        assert postings.certain == (hash_word(word) not in groups)
+
+
+def test_look_ups_that_trust_only_what_is_certain_are_exact() -> None:
+    """As a search does it: one text decides for a certain list, each text for any other."""
+    words = [word for group in words_by_hash().values() for word in group]
+    present = words[::2] + words[1::4]
+    occurrences = [(word, row) for row, word in enumerate(present * 2)]
+    texts = [word for word, _ in occurrences]
+    index = PostingsIndex(value_of(occurrences))
+    for word in words:
+        postings = index.find(word)
+        rows = [] if postings is None else postings.rows.tolist()
+        if postings is not None and postings.certain:
+            rows = rows if texts[rows[0]] == word else []
+        else:
+            rows = [row for row in rows if texts[row] == word]
+        assert rows == [row for row, text in enumerate(texts) if text == word]
+
+
+@pytest.mark.parametrize("count", [1, 1023, 1024, 1025, 2048, 5000])
+def test_every_word_of_many_pages_is_found(count: int) -> None:
+    occurrences = [(b"id%d" % number, number % 65_536) for number in range(count)]
+    index = PostingsIndex(value_of(occurrences))
+    for word, row in occurrences:
+        assert row in found(index, word)
+    absent = [b"no%d" % number for number in range(200)]
+    known = {hash_word(word) for word, _ in occurrences}
+    for word in absent:
+        assert bool(found(index, word)) == (hash_word(word) in known)
+
+
+def test_a_word_may_be_in_every_row() -> None:
+    occurrences = [(b"x1", row) for row in range(65_536)]
+    assert found(PostingsIndex(value_of(occurrences)), b"x1") == list(range(65_536))
+
+
+def small_value() -> bytes:
+    one, other = next(iter(words_by_hash().values()))[:2]
+    return value_of([(one, 1), (other, 2), (b"id7", 3), (b"id8", 300), (b"id7", 70)])
+
+
+def look(value: bytes) -> object:
+    index = PostingsIndex(value)
+    one, other = next(iter(words_by_hash().values()))[:2]
+    return [found(index, word) for word in (one, other, b"id7", b"id8")]
+
+
+def test_every_truncation_is_detected() -> None:
+    for value in truncated(small_value()):
+        with pytest.raises(ValueError, match="paged value"):
+            look(value)
+
+
+def test_every_flipped_byte_is_detected() -> None:
+    for _, value in flipped(small_value()):
+        with pytest.raises(ValueError, match="paged value"):
+            look(value)

@@ -1,0 +1,89 @@
+import pytest
+from format_samples import messages, unhurried
+from hypothesis import given
+from hypothesis import strategies as st
+
+from logd.format.separated import (
+    SEPARATOR,
+    Numbering,
+    concatenate,
+    edges,
+    fold_separated,
+    join_texts,
+    longest,
+)
+from logd.words import fold
+
+TEXTS = st.lists(messages, min_size=1, max_size=8)
+
+
+def split(blob: bytes, count: int) -> list[str]:
+    at = edges(blob, count).tolist()
+    return [blob[start : stop - 1].decode() for start, stop in zip(at, at[1:], strict=False)]
+
+
+@unhurried
+@given(TEXTS)
+def test_texts_joined_are_found_at_their_edges(texts: list[str]) -> None:
+    assert split(join_texts(texts), len(texts)) == texts
+
+
+@pytest.mark.parametrize("texts", [[""], ["", ""], ["\0"], ["", "\0", ""], ["a\0b", "\0\0"]])
+def test_empty_texts_and_texts_with_nul_keep_their_places(texts: list[str]) -> None:
+    assert split(join_texts(texts), len(texts)) == texts
+
+
+def test_no_texts_have_no_bytes() -> None:
+    assert join_texts([]) == b""
+    assert edges(b"", 0).tolist() == [0]
+
+
+@unhurried
+@given(TEXTS, st.integers(0, 12))
+def test_another_count_than_that_of_the_texts_is_refused(texts: list[str], count: int) -> None:
+    blob = join_texts(texts)
+    if count == len(texts) or (not blob and count == 0):
+        assert len(edges(blob, count)) == count + 1
+    else:
+        with pytest.raises(ValueError, match="announced"):
+            edges(blob, count)
+
+
+@unhurried
+@given(TEXTS)
+def test_the_longest_is_measured_in_bytes(texts: list[str]) -> None:
+    assert longest(join_texts(texts), len(texts)) == max(len(text.encode()) for text in texts)
+
+
+@unhurried
+@given(TEXTS)
+def test_folding_separated_texts_is_folding_each(texts: list[str]) -> None:
+    assert fold_separated(join_texts(texts)) == join_texts([fold(text) for text in texts])
+
+
+def test_folding_leaves_bytes_that_are_no_utf8_alone() -> None:
+    assert fold_separated(b"A\xfe\xff\xfeB\xff") == b"a\xfe\xff\xfeb\xff"
+    assert fold_separated("É\0A".encode() + b"\xfe\xffB") == "é\0a".encode() + b"\xfe\xffb"
+
+
+@unhurried
+@given(st.lists(TEXTS, min_size=1, max_size=4))
+def test_blobs_joined_hold_all_their_texts(groups: list[list[str]]) -> None:
+    texts = [text for group in groups for text in group]
+    assert split(concatenate([join_texts(group) for group in groups]), len(texts)) == texts
+
+
+@unhurried
+@given(st.lists(st.sampled_from(["", "a", "A", "b", "\0"]), min_size=1))
+def test_texts_are_numbered_in_order_of_appearance(texts: list[str]) -> None:
+    numbering = Numbering()
+    codes = numbering.encode(join_texts(texts)).tolist()
+    known = [text.decode() for text in numbering]
+    assert known == list(dict.fromkeys(texts))
+    assert [known[code] for code in codes] == texts
+
+
+def test_numbers_go_on_from_one_blob_to_the_next() -> None:
+    numbering = Numbering()
+    assert numbering.encode(SEPARATOR.join([b"x", b"y"])).tolist() == [0, 1]
+    assert numbering.encode(SEPARATOR.join([b"z", b"x"])).tolist() == [2, 0]
