@@ -43,6 +43,19 @@ log = logging.getLogger("logd")
 _CHORES_SECONDS: Final = 60.0
 
 
+class PooledRandom:
+    """Random bytes for request ids, from one call of the system for many."""
+
+    def __init__(self) -> None:
+        self._pool = b""
+
+    def __call__(self, count: int) -> bytes:
+        if len(self._pool) < count:
+            self._pool = os.urandom(max(count, 4096))
+        taken, self._pool = self._pool[:count], self._pool[count:]
+        return taken
+
+
 class Running(msgspec.Struct, frozen=True):
     """What the daemon says when it takes requests. `urls`: one an address it listens on."""
 
@@ -103,7 +116,7 @@ async def serve(
             api = Api(services)
             app = make_app(api)
             app.nursery = nursery
-            door = Door(app, limits_of(config, _descriptors()), _tls(config), os.urandom, api)
+            door = Door(app, limits_of(config, _descriptors()), _tls(config), PooledRandom(), api)
             listeners = await open_listeners(
                 config.listen, systemd.inherited_sockets(environ, os.getpid())
             )

@@ -5,6 +5,7 @@
 The head decides alone whether the body is read at all.
 """
 
+from collections.abc import Mapping
 from typing import Final
 
 import msgspec
@@ -111,7 +112,7 @@ class Api:
         return await content.decompress(sent, encoding, MAX_CONTROL_BODY_BYTES, body)
 
 
-def _canonical(raw: dict[str, str]) -> dict[str, str]:
+def _canonical(raw: Mapping[str, str]) -> dict[str, str]:
     """Ids in canonical form. Raises NotFound for what cannot be an id."""
     params = {}
     for name, text in raw.items():

@@ -78,9 +78,30 @@ class Call(msgspec.Struct, frozen=True):
     body: bytes
 
 
+class HeadText(msgspec.Struct, frozen=True):
+    """What a head says. `request_id`: None where the client sent none that is sane."""
+
+    method: str
+    path: str
+    query: str
+    headers: Mapping[str, str]
+    repeated: frozenset[str]
+    request_id: str | None
+
+    def head(self, random_bytes: RandomBytes) -> Head:
+        """The head of one request that said so."""
+        request_id = self.request_id or new_request_id(random_bytes)
+        return Head(self.method, self.path, self.query, self.headers, self.repeated, request_id)
+
+
 def make_head(
     method: str, target: str, headers: Iterable[tuple[bytes, bytes]], random_bytes: RandomBytes
 ) -> Head:
+    """See `read_head`."""
+    return read_head(method, target, headers).head(random_bytes)
+
+
+def read_head(method: str, target: str, headers: Iterable[tuple[bytes, bytes]]) -> HeadText:
     """`target`: as in the request line, in origin form. `headers`: raw, names in any case."""
     found: dict[str, str] = {}
     repeated = set()
@@ -91,10 +112,10 @@ def make_head(
                 repeated.add(name)
             found[name] = raw_value.decode("latin-1").strip()
     path, _, query = target.partition("?")
-    request_id = found.get("x-request-id", "")
-    if "x-request-id" in repeated or not _SANE_REQUEST_ID.fullmatch(request_id):
-        request_id = new_request_id(random_bytes)
-    return Head(method, path, query, found, frozenset(repeated), request_id)
+    request_id: str | None = found.get("x-request-id", "")
+    if "x-request-id" in repeated or not _SANE_REQUEST_ID.fullmatch(request_id or ""):
+        request_id = None
+    return HeadText(method, path, query, found, frozenset(repeated), request_id)
 
 
 def new_request_id(random_bytes: RandomBytes) -> str:

@@ -4,6 +4,7 @@ of the tests are all made from it."""
 import enum
 import urllib.parse
 from collections.abc import Awaitable, Callable, Mapping
+from functools import lru_cache
 from typing import Any, Final
 
 import msgspec
@@ -369,8 +370,9 @@ class Router:
             self._by_length.setdefault(len(segments), []).append((segments, methods))
         for templates in self._by_length.values():
             templates.sort(key=lambda entry: [segment[:1] == "{" for segment in entry[0]])
+        self.find = lru_cache(maxsize=1024)(self._find)
 
-    def find(self, method: str, path: str) -> tuple[Route, dict[str, str]]:
+    def _find(self, method: str, path: str) -> tuple[Route, Mapping[str, str]]:
         """The route and the path's parameters. `path`: percent-encoded. HEAD is served as GET.
         Raises NoSuchRoute, MethodNotAllowed."""
         segments = path.split("/")

@@ -13,9 +13,10 @@ class Access(Ledger):
     def authenticate(self, secret: str) -> Principal | None:
         """Who a secret speaks for; None where it is malformed, unknown, expired or revoked, or
         its user disabled. Notes the use. Any text may be given; never blocks."""
-        if not secrets.well_formed(secret):
+        digest = secrets.recognise(secret)
+        if digest is None:
             return None
-        state, digest, now_ns = self._state, secrets.digest(secret), self._clock()
+        state, now_ns = self._state, self._clock()
         if secret.startswith(secrets.KEY):
             return self._key_principal(state, digest, now_ns)
         return self._user_principal(state, digest, now_ns)

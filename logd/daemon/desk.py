@@ -11,7 +11,7 @@ from typing import Final
 
 import trio
 
-from logd.daemon.threads import CancelFlag, Threads, run_uninterrupted
+from logd.daemon.threads import CancelFlag, Threads
 from logd.entry import ProjectId, Seq
 from logd.errors import LogdError, Overloaded, StorageFailed, StorageFull
 from logd.store.project import Project, Request
@@ -137,9 +137,7 @@ class Desk:
         project, sync = self.project, self._sync_interval_s is None
         try:
             async with self._wal_in_use:
-                seqs = await run_uninterrupted(
-                    lambda: project.append(requests, sync=sync), self._threads.wal
-                )
+                seqs = await self._threads.wal.run(lambda: project.append(requests, sync=sync))
         except (StorageFull, StorageFailed) as error:
             _log.error("project %s: %s", self.project_id, error)
             for submission in group:
@@ -166,7 +164,7 @@ class Desk:
         project = self.project
         try:
             async with self._wal_in_use:
-                await run_uninterrupted(project.sync, self._threads.wal)
+                await self._threads.wal.run(project.sync)
         except StorageFailed as error:
             _log.error("project %s: %s", self.project_id, error)
             self.look_again()
@@ -192,8 +190,8 @@ class Desk:
             self._queue.clear()
             self._queued_bytes = 0
             try:
-                self.project = await run_uninterrupted(
-                    lambda: self._store.reopen(self.project_id), self._threads.wal
+                self.project = await self._threads.wal.run(
+                    lambda: self._store.reopen(self.project_id)
                 )
             except (OSError, LogdError) as error:
                 _log.error("project %s cannot be reopened yet: %s", self.project_id, error)

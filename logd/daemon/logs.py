@@ -10,7 +10,7 @@ import msgspec
 import trio
 
 from logd.daemon.desk import Desk
-from logd.daemon.threads import Threads, run_cancellable, run_uninterrupted
+from logd.daemon.threads import Threads, run_cancellable
 from logd.daemon.upkeep import Upkeep
 from logd.entry import Clock, Entry, ProjectId, Seq
 from logd.errors import (
@@ -247,9 +247,7 @@ class Logs:
     async def _open(self, project: ProjectId) -> None:
         done = self._opening[project] = trio.Event()
         try:
-            opened = await run_uninterrupted(
-                lambda: self._store.project(project), self._threads.wal
-            )
+            opened = await self._threads.wal.run(lambda: self._store.project(project))
         except (OSError, UnsupportedFormat, Corruption) as error:
             _log.error("project %s cannot be opened: %s", project, error)
             raise StorageFailed("the project cannot be opened") from error
@@ -272,7 +270,7 @@ class Logs:
         try:
             with trio.CancelScope(shield=True):
                 await self._close_desk(project)
-                await run_uninterrupted(lambda: self._store.delete(project), self._threads.wal)
+                await self._threads.wal.run(lambda: self._store.delete(project))
         finally:
             self._deleting.discard(project)
 
@@ -307,7 +305,7 @@ class Logs:
             await self._sync_dirty()
             for project in list(self._desks):
                 await self._close_desk(project)
-            await run_uninterrupted(self._store.close, self._threads.wal)
+            await self._threads.wal.run(self._store.close)
 
 
 @asynccontextmanager
@@ -316,7 +314,8 @@ async def open_logs(
 ) -> AsyncIterator[Logs]:
     """Logs on an open store, with their background tasks; the store is closed at the end."""
     async with trio.open_nursery() as nursery:
-        logs = Logs(store, clock, Threads(query_threads), nursery, sync_interval_s)
+        threads = Threads(query_threads)
+        logs = Logs(store, clock, threads, nursery, sync_interval_s)
         nursery.start_soon(logs.upkeep.run)
         nursery.start_soon(logs.sync_in_intervals)
         try:
@@ -324,6 +323,7 @@ async def open_logs(
         finally:
             await logs.close()
             nursery.cancel_scope.cancel()
+            threads.close()
 
 
 class _Work(msgspec.Struct, frozen=True):

@@ -7,7 +7,7 @@ from typing import Final
 import trio
 
 from logd.daemon.desk import Desk
-from logd.daemon.threads import Threads, run_uninterrupted
+from logd.daemon.threads import Threads
 from logd.errors import Corruption, LogdError
 from logd.store.project import Installation
 
@@ -72,9 +72,7 @@ class Upkeep:
         job = project.prepare_freeze()
         if job is None:
             return
-        installation = await run_uninterrupted(
-            lambda: project.run_freeze(job), self._threads.freeze
-        )
+        installation = await self._threads.freeze.run(lambda: project.run_freeze(job))
         await self._install(desk, installation)
         self.freezes += 1
 
@@ -83,11 +81,11 @@ class Upkeep:
         job = project.prepare_merge()
         if job is None or project.waiting_freezes:
             return
-        installation = await run_uninterrupted(lambda: project.run_merge(job), self._threads.freeze)
+        installation = await self._threads.freeze.run(lambda: project.run_merge(job))
         await self._install(desk, installation)
         self.merges += 1
 
     async def _install(self, desk: Desk, installation: Installation) -> None:
         desk.project.install(installation)
         desk.changed()
-        await run_uninterrupted(lambda: desk.project.discard(installation), self._threads.freeze)
+        await self._threads.freeze.run(lambda: desk.project.discard(installation))

@@ -13,6 +13,7 @@ Content-Length. The body is then exactly the next so many bytes, and the next re
 
 import re
 from collections.abc import Awaitable, Callable
+from functools import lru_cache
 from typing import Final
 
 import httptools
@@ -21,7 +22,7 @@ import trio
 
 from logd.api.dispatch import Api
 from logd.api.errors import BodyTooLarge
-from logd.api.exchange import Head, Response, make_head
+from logd.api.exchange import Head, HeadText, Response, read_head
 from logd.door.body import BodyMemory, IncomingBody, Message
 from logd.door.http1 import HOST
 from logd.door.limits import KEEP_ALIVE_SECONDS, LINGER_SECONDS, MAX_HEAD_BYTES, Limits
@@ -29,6 +30,7 @@ from logd.door.stream import GuardedStream
 from logd.entry import RandomBytes
 
 _RECEIVE_BYTES: Final = 65_536
+_WATCH_SECONDS: Final = 1.0
 _BODY_RECEIVE_BYTES: Final = 1 << 20
 _END_OF_HEAD: Final = b"\r\n\r\n"
 _HOT_BEGINNINGS: Final = (b"POST /v1/ingest", b"GET /v1/projects/")
@@ -73,27 +75,42 @@ class Lane:
         self._server_headers = server_headers
         self._dated_at = -1
         self._dated = b""
-        self._idle: set[trio.CancelScope] = set()
+        self._connections: set[_Connection] = set()
         self._stopping = False
 
     def stop(self) -> None:
         """Connections that wait for a request end now, the others after their answer."""
         self._stopping = True
-        for scope in self._idle:
-            scope.cancel()
+        for connection in self._connections:
+            if connection.waits_until is not None:
+                connection.waiting.cancel()
+
+    async def watch(self) -> None:
+        """Ends the waits that are over. One look a second at every connection is far cheaper than
+        a timeout of its own for every wait."""
+        while True:
+            await trio.sleep(_WATCH_SECONDS)
+            now = trio.current_time()
+            for connection in self._connections:
+                if connection.waits_until is not None and connection.waits_until < now:
+                    connection.waiting.cancel()
 
     async def run(self, stream: GuardedStream) -> bytes | None:
         """Serve a connection. Bytes: the HTTP server goes on, these come first; None: it ended."""
         connection = _Connection(stream, self._limits)
+        self._connections.add(connection)
+        try:
+            with connection.waiting:
+                return await self._run(connection)
+            return connection.unread or None  # a head that did not arrive in time is not ours
+        finally:
+            self._connections.discard(connection)
+
+    async def _run(self, connection: "_Connection") -> bytes | None:
         while not self._stopping:
-            with trio.CancelScope() as waiting:
-                self._idle.add(waiting)
-                stream.idle_since = trio.current_time()
-                try:
-                    head_bytes = await connection.next_head()
-                finally:
-                    self._idle.discard(waiting)
-            if waiting.cancelled_caught or head_bytes is None:
+            connection.stream.idle_since = trio.current_time()
+            head_bytes = await connection.next_head()
+            if head_bytes is None:
                 return None
             request = _read_head(head_bytes)
             if request is None:
@@ -106,7 +123,7 @@ class Lane:
 
     async def _serve(self, connection: "_Connection", request: "_Request") -> bool:
         """Answer a request; whether another may follow on the connection."""
-        head = make_head(request.method, request.target, request.headers, self._random_bytes)
+        head = request.text.head(self._random_bytes)
         ready = connection.take(request.length)
         if ready is not None:
             body = _ReadyBody(ready, self._memory)
@@ -157,7 +174,7 @@ class Lane:
     def _encode(self, response: Response, keep: bool) -> bytes:
         pieces = [
             b"HTTP/1.1 %d %b\r\n" % (response.status, _REASONS.get(response.status, b"")),
-            *(b"%b: %b\r\n" % (n.encode(), v.encode()) for n, v in response.headers),
+            _header_lines(response.headers),
             b"content-length: %d\r\n" % len(response.body),
             b"" if keep else b"connection: close\r\n",
             self._common_headers(),
@@ -175,6 +192,10 @@ class Lane:
         return self._dated
 
 
+def _header_lines(headers: tuple[tuple[str, str], ...]) -> bytes:
+    return "".join([f"{name}: {value}\r\n" for name, value in headers]).encode()
+
+
 async def _cancel_when_cut(body: IncomingBody, scope: trio.CancelScope) -> None:
     await body.settled.wait()
     if body.client_gone:
@@ -182,9 +203,7 @@ async def _cancel_when_cut(body: IncomingBody, scope: trio.CancelScope) -> None:
 
 
 class _Request(msgspec.Struct, frozen=True):
-    method: str
-    target: str
-    headers: list[tuple[bytes, bytes]]
+    text: HeadText
     length: int
 
 
@@ -206,8 +225,10 @@ class _Callbacks:
         self.complete = True
 
 
+@lru_cache(maxsize=1024)
 def _read_head(data: bytes) -> _Request | None:
-    """The request, None where there is any doubt."""
+    """The request, None where there is any doubt. A client's heads differ in little but the
+    Content-Length, so most were read before."""
     if not _HOT.match(data) or not data.isascii():
         return None
     found = _Callbacks()
@@ -222,7 +243,7 @@ def _read_head(data: bytes) -> _Request | None:
     length = _body_length(method, found.headers)
     if length is None:
         return None
-    return _Request(method, found.target.decode(), found.headers, length)
+    return _Request(read_head(method, found.target.decode(), found.headers), length)
 
 
 def _body_length(method: str, headers: list[tuple[bytes, bytes]]) -> int | None:
@@ -281,36 +302,40 @@ class _ReadyBody:
 
 
 class _Connection:
-    """A connection's bytes: `unread` came and belongs to no request answered here."""
+    """A connection's bytes: `unread` came and belongs to no request answered here.
+
+    `waits_until`: while it waits for a head, the time at which `waiting` is to be cancelled.
+    """
 
     def __init__(self, stream: GuardedStream, limits: Limits) -> None:
         self.stream = stream
         self.unread = b""
         self._limits = limits
         self._idle_seconds = limits.head_seconds
+        self.waiting = trio.CancelScope()
+        self.waits_until: float | None = None
 
     async def next_head(self) -> bytes | None:
         """The next request's head with the empty line behind it, or whatever came where the lane
         is not sure of it; None where the connection ends."""
-        deadline = trio.current_time() + (
-            self._limits.head_seconds if self.unread else self._idle_seconds
-        )
+        seconds = self._limits.head_seconds if self.unread else self._idle_seconds
         self._idle_seconds = KEEP_ALIVE_SECONDS
-        while True:
-            end = self.unread.find(_END_OF_HEAD, 0, MAX_HEAD_BYTES)
-            if end >= 0:
-                return self.unread[: end + len(_END_OF_HEAD)]
-            if not _may_become_hot(self.unread):
-                return self.unread
-            with trio.move_on_at(deadline) as patience:
+        self.waits_until = trio.current_time() + seconds
+        try:
+            while True:
+                end = self.unread.find(_END_OF_HEAD, 0, MAX_HEAD_BYTES)
+                if end >= 0:
+                    return self.unread[: end + len(_END_OF_HEAD)]
+                if not _may_become_hot(self.unread):
+                    return self.unread
                 data = await self._receive(_RECEIVE_BYTES)
-            if patience.cancelled_caught:
-                return self.unread or None
-            if not data:
-                return self.unread or None
-            if not self.unread:
-                deadline = trio.current_time() + self._limits.head_seconds
-            self.unread += data
+                if not data:
+                    return self.unread or None
+                if not self.unread:
+                    self.waits_until = trio.current_time() + self._limits.head_seconds
+                self.unread += data
+        finally:
+            self.waits_until = None
 
     def consume(self, count: int) -> None:
         self.unread = self.unread[count:]

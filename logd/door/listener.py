@@ -89,6 +89,8 @@ class Door:
         """Until `stop`: then the listeners close first, requests in flight may finish, and what
         is not done within the grace is cut."""
         async with trio.open_nursery() as outer:
+            if self._lane is not None:
+                outer.start_soon(self._lane.watch)
             async with trio.open_nursery() as connections:
                 outer.start_soon(self._cut_in_the_end, stop, connections.cancel_scope)
                 await self._accept_until(stop, listeners, connections)

@@ -1,11 +1,13 @@
 """A store for tests: a directory, tiny limits, a clock that stands still, and ways to stop."""
 
+import contextlib
 import json
 import shutil
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import msgspec
 from reference import NewEntry
@@ -77,14 +79,21 @@ class World:
             raise
 
     def close(self) -> None:
-        """An orderly stop."""
-        self.store.close()
-        self._release()
+        """An orderly stop; nothing where it is stopped."""
+        if self._lock is not None:
+            self.store.close()
+            self._release()
 
     def _release(self) -> None:
         if self._lock is not None:
             self._lock.release()
             self._lock = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        self.close()
 
     def open(self) -> Project:
         self.store = self._open()
@@ -192,8 +201,6 @@ def json_of(new: NewEntry, project: ProjectId) -> bytes:
 
 
 def _whole_second(seconds: int) -> str:
-    from datetime import UTC, datetime, timedelta
-
     moment = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(seconds=seconds)
     return moment.strftime("%Y-%m-%dT%H:%M:%S")
 
@@ -211,7 +218,19 @@ def same(found: Entry, seq: int, expected: NewEntry) -> bool:
     )
 
 
-def memory_directory() -> Path:
-    """A new directory, in memory where the system has such: syncs cost nothing there."""
+@contextlib.contextmanager
+def memory_directory() -> Iterator[Path]:
+    """A directory for a while, in memory where the system has such: syncs cost nothing there."""
     shm = Path("/dev/shm")
-    return Path(tempfile.mkdtemp(prefix="logd-test-", dir=shm if shm.is_dir() else None))
+    path = Path(tempfile.mkdtemp(prefix="logd-test-", dir=shm if shm.is_dir() else None))
+    try:
+        yield path
+    finally:
+        shutil.rmtree(path)
+
+
+@contextlib.contextmanager
+def new_world(limits: StoreLimits = TINY) -> Iterator[World]:
+    """A world of its own, which goes in the end."""
+    with memory_directory() as directory, World(directory / "data", limits) as world:
+        yield world
