@@ -30,7 +30,7 @@ _TIME_AGO: Final = re.compile(r"-\d+[a-z]+")
 
 def main(argv: Sequence[str] | None = None) -> int:
     """The exit code. `argv`: without the program's name."""
-    arguments = _parser().parse_args(list(_joined(sys.argv[1:] if argv is None else argv)))
+    arguments = command_line().parse_args(list(_joined(sys.argv[1:] if argv is None else argv)))
     try:
         code = arguments.run(arguments)
         sys.stdout.flush()
@@ -48,7 +48,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _code(cause)
 
 
-def _parser() -> argparse.ArgumentParser:
+def command_line() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="logd", description="A single-node, append-only log store.", epilog=_EPILOG
     )

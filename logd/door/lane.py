@@ -116,7 +116,7 @@ class Lane:
             if request is None:
                 return connection.unread
             connection.consume(len(head_bytes))
-            stream.idle_since = None
+            connection.stream.idle_since = None
             if not await self._serve(connection, request):
                 return None
         return None

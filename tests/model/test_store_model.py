@@ -102,9 +102,10 @@ searches = st.recursive(
     max_leaves=4,
 )
 filters = st.builds(
-    lambda level, times, search: Filter(level, *times, parse_search(search)),
+    lambda level, start, stop, search: Filter(level, start, stop, parse_search(search)),
     level=st.none() | st.integers(0, 3),
-    times=st.tuples(st.none() | moments, st.none() | moments),
+    start=st.none() | moments,
+    stop=st.none() | moments,
     search=st.just("") | searches,
 )
 limits = st.sampled_from([1, 2, 3, 5, 10, 1000])
