@@ -15,7 +15,8 @@ from logd.api.errors import Unauthenticated
 from logd.api.exchange import Body, Call, Head, Response
 from logd.api.operations import ingest
 from logd.api.reading import bearer_secret, canonical_uuid, query_parameters
-from logd.api.routes import ROUTES, Access, Payload, Route, Router
+from logd.api.routes import ROUTES
+from logd.api.routing import Access, Payload, Route, Router
 from logd.api.service import Services
 from logd.control.errors import Kind, NotFound
 from logd.control.model import KeyPrincipal, Principal

@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from msgspec import Raw
 
-from logd.api import schema
+from logd.api import log_schema, schema
 from logd.control.model import Role, Scope
 
 _ORG: Final = "0a4c7f3e-52a1-4c8e-9d0b-6f1e2d3c4b5a"
@@ -23,7 +23,7 @@ _member: Final = schema.Member(_USER, "ada@example.com", "Ada", Role.ADMIN)
 _key: Final = schema.Key(_OTHER, "shipper", (Scope.INGEST,), "ldk_7Qm2xVb9", _THEN, None, _LATER)
 _user: Final = schema.User(_USER, "ada@example.com", "Ada", True, False, _THEN)
 _token: Final = schema.Token(_OTHER, "laptop", "ldu_1xK8pZt4", _THEN, None, None)
-_entry: Final = schema.LogEntry(
+_entry: Final = log_schema.LogEntry(
     _LOG,
     _PROJECT,
     "ERROR",
@@ -64,7 +64,7 @@ EXAMPLES: Final[dict[Any, Any]] = {
     schema.Token: _token,
     list[schema.Token]: [_token],
     schema.NewToken: schema.NewToken("laptop"),
-    schema.Entries: schema.IngestEntry(
+    log_schema.Entries: log_schema.IngestEntry(
         _PROJECT,
         "ERROR",
         "payment 4711 failed after 3 attempts",
@@ -73,13 +73,13 @@ EXAMPLES: Final[dict[Any, Any]] = {
         ("payment", "eu-1"),
         {"user": Raw(b'"u-17"'), "amount": Raw(b"12.50")},
     ),
-    schema.Receipt: schema.Receipt(1, (_LOG,)),
-    schema.PartialReceipt: schema.PartialReceipt(
+    log_schema.Receipt: log_schema.Receipt(1, (_LOG,)),
+    log_schema.PartialReceipt: log_schema.PartialReceipt(
         1,
         (_LOG, None),
-        (schema.EntryFault(1, "/message", "required", "message is required"),),
+        (log_schema.EntryFault(1, "/message", "required", "message is required"),),
     ),
-    schema.LogEntry: _entry,
-    schema.LogPage: schema.LogPage((_entry,), None, 1),
-    schema.Stats: schema.Stats(3, 120, 7, 2),
+    log_schema.LogEntry: _entry,
+    log_schema.LogPage: log_schema.LogPage((_entry,), None, 1),
+    log_schema.Stats: log_schema.Stats(3, 120, 7, 2),
 }

@@ -7,10 +7,10 @@ from typing import Any, Final
 
 import msgspec
 
-from logd.api import schema
+from logd.api import log_schema
 from logd.api.examples import EXAMPLES
 from logd.api.problems import CONTENT_TYPE, Problem, title_of, type_of
-from logd.api.routes import Access, Payload, Route
+from logd.api.routing import Access, Payload, Route
 
 Json = dict[str, Any]
 """A piece of the document: its form is OpenAPI's."""
@@ -61,7 +61,7 @@ class _Schemas:
 
 
 def _schemas(routes: Sequence[Route]) -> tuple[_Schemas, Json]:
-    kinds = [Problem, schema.PartialReceipt]
+    kinds = [Problem, log_schema.PartialReceipt]
     for route in routes:
         kinds += [kind for kind in (route.request, route.response) if kind is not None]
         if route.query is not None:
@@ -157,7 +157,9 @@ def _responses(route: Route, schemas: _Schemas) -> Json:
         responses[str(_LISTED)] = {
             "description": "The good entries are stored, the bad ones are listed",
             "content": {
-                "application/json": _media(schemas.of(schema.PartialReceipt), schema.PartialReceipt)
+                "application/json": _media(
+                    schemas.of(log_schema.PartialReceipt), log_schema.PartialReceipt
+                )
             },
         }
     for status, codes in sorted(_problems(route).items()):

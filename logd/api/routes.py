@@ -1,61 +1,11 @@
 """The one table of routes: the router, the Quart app, the OpenAPI document and the tenant matrix
 of the tests are all made from it."""
 
-import enum
-import urllib.parse
-from collections.abc import Awaitable, Callable, Mapping
-from functools import lru_cache
 from typing import Any, Final
 
-import msgspec
-
-from logd.api import schema
-from logd.api.errors import MethodNotAllowed, NoSuchRoute
-from logd.api.exchange import Call, Response
+from logd.api import log_schema, schema
 from logd.api.operations import health, ingest, keys, logs, orgs, people, projects
-from logd.api.service import Services
-
-Operation = Callable[[Services, Call], Awaitable[Response]]
-
-
-class Access(enum.Enum):
-    """What credential a route needs. Who may do what with it is `control/permissions.py`."""
-
-    OPEN = "none"
-    USER = "a user's token"
-    READ = "an API key of the project with the scope read, or the token of a user who sees it"
-    INGEST = "an API key with the scope ingest"
-
-
-class Payload(enum.Enum):
-    """What body a route reads."""
-
-    NONE = "none"
-    JSON = "JSON"
-    OPTIONAL_JSON = "JSON or nothing"
-    ENTRIES = "log entries"
-
-
-class Route(msgspec.Struct, frozen=True, kw_only=True):
-    """One operation on one resource. `template`: literal segments and `{parameters}`;
-    `codes`: those of the problems that are its own, by status."""
-
-    method: str
-    template: str
-    operation: Operation
-    summary: str
-    tag: str
-    access: Access = Access.USER
-    query: type[msgspec.Struct] | None = schema.NoParameters
-    request: Any = None
-    payload: Payload = Payload.NONE
-    response: Any = None
-    status: int = 200
-    codes: Mapping[int, tuple[str, ...]] = {}
-
-    @property
-    def name(self) -> str:
-        return f"{self.method} {self.template}"
+from logd.api.routing import Access, Operation, Payload, Route
 
 
 def _route(method: str, defaults: dict[str, Any], more: dict[str, Any]) -> Route:
@@ -317,10 +267,10 @@ ROUTES: Final[tuple[Route, ...]] = (
         summary="Store log entries; they are durable when this answers",
         tag="logs",
         access=Access.INGEST,
-        query=schema.IngestParameters,
-        request=schema.Entries,
+        query=log_schema.IngestParameters,
+        request=log_schema.Entries,
         payload=Payload.ENTRIES,
-        response=schema.Receipt,
+        response=log_schema.Receipt,
         codes={
             400: ("invalid_entries",),
             403: ("foreign_project",),
@@ -333,8 +283,8 @@ ROUTES: Final[tuple[Route, ...]] = (
         "Entries, newest first, with the exact total",
         tag="logs",
         access=Access.READ,
-        query=schema.ListParameters,
-        response=schema.LogPage,
+        query=log_schema.ListParameters,
+        response=log_schema.LogPage,
         codes={400: ("cursor_mismatch", "invalid_level", "invalid_limit", "invalid_timestamp")},
     ),
     _read(
@@ -343,7 +293,7 @@ ROUTES: Final[tuple[Route, ...]] = (
         "Entries by level",
         tag="logs",
         access=Access.READ,
-        response=schema.Stats,
+        response=log_schema.Stats,
     ),
     _read(
         _LOGS + "/{logId}",
@@ -351,50 +301,7 @@ ROUTES: Final[tuple[Route, ...]] = (
         "One entry",
         tag="logs",
         access=Access.READ,
-        response=schema.LogEntry,
+        response=log_schema.LogEntry,
         codes={404: ("no_such_entry",)},
     ),
 )
-
-
-class Router:
-    """Paths to routes. A literal segment wins over a parameter."""
-
-    def __init__(self, routes: tuple[Route, ...]) -> None:
-        self._by_length: dict[int, list[tuple[tuple[str, ...], dict[str, Route]]]] = {}
-        by_template: dict[str, dict[str, Route]] = {}
-        for route in routes:
-            by_template.setdefault(route.template, {})[route.method] = route
-        for template, methods in by_template.items():
-            segments = tuple(template.split("/"))
-            self._by_length.setdefault(len(segments), []).append((segments, methods))
-        for templates in self._by_length.values():
-            templates.sort(key=lambda entry: [segment[:1] == "{" for segment in entry[0]])
-        self.find = lru_cache(maxsize=1024)(self._find)
-
-    def _find(self, method: str, path: str) -> tuple[Route, Mapping[str, str]]:
-        """The route and the path's parameters. `path`: percent-encoded. HEAD is served as GET.
-        Raises NoSuchRoute, MethodNotAllowed."""
-        segments = path.split("/")
-        for template, methods in self._by_length.get(len(segments), ()):
-            params = _match(template, segments)
-            if params is not None:
-                route = methods.get("GET" if method == "HEAD" else method)
-                if route is None:
-                    raise MethodNotAllowed(_allowed(methods))
-                return route, params
-        raise NoSuchRoute("there is nothing at this path")
-
-
-def _match(template: tuple[str, ...], segments: list[str]) -> dict[str, str] | None:
-    params = {}
-    for expected, segment in zip(template, segments, strict=True):
-        if expected[:1] == "{" and segment:
-            params[expected[1:-1]] = urllib.parse.unquote(segment)
-        elif expected != segment:
-            return None
-    return params
-
-
-def _allowed(methods: Mapping[str, Route]) -> tuple[str, ...]:
-    return tuple(sorted({*methods, *(("HEAD",) if "GET" in methods else ())}))

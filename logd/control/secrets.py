@@ -45,10 +45,14 @@ def well_formed(text: str) -> bool:
     )
 
 
-@lru_cache(maxsize=1024)
 def recognise(text: str) -> bytes | None:
-    """The digest of a well-formed secret, None for any other text. What was seen lately is known:
-    a busy client sends the same secret thousands of times a second."""
+    """The digest of a well-formed secret, None for any other text."""
+    return _recognise(text) if len(text) == SECRET_CHARS else None
+
+
+@lru_cache(maxsize=1024)
+def _recognise(text: str) -> bytes | None:
+    """What was seen lately is known: a busy client sends its secret thousands of times a second."""
     return digest(text) if well_formed(text) else None
 
 

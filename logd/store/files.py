@@ -122,7 +122,7 @@ class OsFiles:
 
     def create(self, path: Path) -> File:
         flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
-        return OsFile(path, os.open(path, flags, 0o640))
+        return OsFile(path, os.open(path, flags, 0o600))
 
     def open(self, path: Path) -> File:
         return OsFile(path, os.open(path, os.O_RDWR | os.O_APPEND | os.O_CLOEXEC))
@@ -145,7 +145,7 @@ class OsFiles:
             return
         if not path.parent.is_dir():
             self.make_directory(path.parent)
-        path.mkdir(mode=0o750, exist_ok=True)
+        path.mkdir(mode=0o700, exist_ok=True)
         self.sync_directory(path.parent)
 
     def list_directory(self, path: Path) -> list[str]:
@@ -171,7 +171,7 @@ class DirectoryLock:
 
     def __init__(self, path: Path) -> None:
         """Raises DirectoryLocked if another process holds it."""
-        self._fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o640)
+        self._fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:

@@ -7,7 +7,8 @@ from typing import Any
 from live_daemon import Daemon
 
 from logd.api.openapi import document
-from logd.api.routes import ROUTES, Access, Payload
+from logd.api.routes import ROUTES
+from logd.api.routing import Access, Payload
 
 
 def described() -> Any:

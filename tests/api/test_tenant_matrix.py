@@ -6,7 +6,8 @@ from typing import Any, Final
 import pytest
 from live_daemon import Daemon
 
-from logd.api.routes import ROUTES, Access, Route
+from logd.api.routes import ROUTES
+from logd.api.routing import Access, Route
 
 GARBAGE: Final = "ldk_" + "A" * 49
 

@@ -5,7 +5,7 @@ from typing import Final
 
 from msgspec import UNSET
 
-from logd.api import schema
+from logd.api import log_schema
 from logd.api.exchange import Call, Response, json_response
 from logd.api.service import Services
 from logd.entry import LEVEL_CODE, LEVELS, ProjectId
@@ -25,9 +25,9 @@ async def list_page(services: Services, call: Call) -> Response:
         project, read_filter(call.query), _limit(call.query), call.query.get("cursor")
     )
     return json_response(
-        schema.LogPage(
+        log_schema.LogPage(
             logs=tuple(
-                schema.log_entry(project, log_id, entry)
+                log_schema.log_entry(project, log_id, entry)
                 for log_id, entry in zip(page.ids, page.rows, strict=True)
             ),
             next_cursor=page.next_cursor,
@@ -39,14 +39,16 @@ async def list_page(services: Services, call: Call) -> Response:
 
 async def stats(services: Services, call: Call) -> Response:
     counts = await services.logs.stats(ProjectId(call.params["projectId"]))
-    return json_response(schema.Stats(*counts))
+    return json_response(log_schema.Stats(*counts))
 
 
 async def show(services: Services, call: Call) -> Response:
     project = ProjectId(call.params["projectId"])
     log_id = call.params["logId"]
     entry = await services.logs.entry(project, log_id)
-    return json_response(schema.log_entry(project, services.logs.log_id(project, entry.seq), entry))
+    return json_response(
+        log_schema.log_entry(project, services.logs.log_id(project, entry.seq), entry)
+    )
 
 
 def read_filter(query: dict[str, str]) -> Filter:
