@@ -143,7 +143,7 @@ def _targets(results: Results) -> str:
         verdict = "met" if score >= 1 else "MISSED"
         unit = f" {target.figure.unit}" if target.figure.unit else ""
         cells = [target.figure.title, _ranged(target.figure.values(results, OURS)) + unit]
-        cells += [target.wording(), verdict, "-" if score > 1e6 else f"{number(score)}x"]
+        cells += [target.wording(results), verdict, "-" if score > 1e6 else f"{number(score)}x"]
         rows.append([*cells, *_advantages(results, target.figure)])
     head = ["target", OURS, "must be", "", "of target"]
     head += [f"better than {name}" for name in _others(results)]

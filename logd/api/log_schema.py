@@ -28,7 +28,7 @@ class IngestEntry(Sent, frozen=True):
     meta: Annotated[
         dict[str, msgspec.Raw],
         Meta(description=f"any JSON object of up to {limits.MAX_META_BYTES} bytes"),
-    ] = {}
+    ] = msgspec.field(default_factory=dict)
 
 
 Entries = Annotated[

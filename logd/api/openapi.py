@@ -154,13 +154,10 @@ def _media(form: Json, kind: Any) -> Json:
 def _responses(route: Route, schemas: _Schemas) -> Json:
     responses: Json = {str(route.status): _success(route, schemas)}
     if route.payload is Payload.ENTRIES:
+        partial = log_schema.PartialReceipt
         responses[str(_LISTED)] = {
             "description": "The good entries are stored, the bad ones are listed",
-            "content": {
-                "application/json": _media(
-                    schemas.of(log_schema.PartialReceipt), log_schema.PartialReceipt
-                )
-            },
+            "content": {"application/json": _media(schemas.of(partial), partial)},
         }
     for status, codes in sorted(_problems(route).items()):
         responses[str(status)] = _problem(status, codes, schemas)

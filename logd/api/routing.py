@@ -3,6 +3,7 @@
 import enum
 import urllib.parse
 from collections.abc import Awaitable, Callable, Mapping
+from functools import lru_cache
 from typing import Any
 
 import msgspec

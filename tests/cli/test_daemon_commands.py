@@ -125,24 +125,24 @@ def test_quickstart_keeps_its_secrets_for_their_owner_only(tmp_path: Path) -> No
     assert key in file.read_text()
 
 
-@pytest.mark.parametrize("spoil", ["flag", "no file", "torn file", "unknown secrets"])
-def test_quickstart_issues_new_secrets_where_there_are_none(tmp_path: Path, spoil: str) -> None:
-    with quickstart(tmp_path) as served:
-        first = exported(served.output)
-        served.stop()
+def test_quickstart_issues_new_secrets_where_the_kept_ones_are_lost_or_void(tmp_path: Path) -> None:
     file = tmp_path / "logd-data" / "quickstart.json"
-    if spoil == "no file":
-        file.unlink()
-    elif spoil == "torn file":
-        file.write_bytes(file.read_bytes()[:-5])
-    elif spoil == "unknown secrets":
-        file.write_text(file.read_text().replace("ldk_", "ldk_X"))
-    options = ["--new-secrets"] if spoil == "flag" else []
-    with quickstart(tmp_path, *options) as served:
-        again = exported(served.output)
-        assert run_logd("stats", env=environment(again)).returncode == 0
-    assert again["LOGD_KEY"] != first["LOGD_KEY"]
-    assert again["LOGD_PROJECT"] == first["LOGD_PROJECT"]
+    seen = []
+    for spoil in (
+        lambda: None,
+        file.unlink,
+        lambda: file.write_bytes(file.read_bytes()[:-5]),
+        lambda: file.write_text(file.read_text().replace("ldk_", "ldk_X")),
+    ):
+        spoil()
+        with quickstart(tmp_path) as served:
+            seen.append(exported(served.output))
+            served.stop()
+    with quickstart(tmp_path, "--new-secrets") as served:
+        seen.append(exported(served.output))
+        assert run_logd("stats", env=environment(seen[-1])).returncode == 0
+    assert len({variables["LOGD_KEY"] for variables in seen}) == 5
+    assert len({variables["LOGD_PROJECT"] for variables in seen}) == 1
 
 
 # ---------------------------------------------------------------- users

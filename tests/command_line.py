@@ -9,7 +9,7 @@ from pathlib import Path
 
 from scripted_daemon import KEY, PROJECT, ScriptedDaemon
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[1]
 TIMEOUT_SECONDS = 60.0
 
 
