@@ -130,6 +130,7 @@ async def serve(
             _notify(environ, systemd.READY)
             task_status.started(running)
             nursery.start_soon(_say_stopping, stop, environ)
+            nursery.start_soon(_say_alive, environ)
             await door.serve(listeners, stop)
             nursery.cancel_scope.cancel()
     log.info("stopped")
@@ -172,6 +173,14 @@ async def _chores(identity: Identity) -> None:
         await identity.purge_doomed()
         await identity.change(identity.control.flush_last_used)
         await trio.sleep(_CHORES_SECONDS)
+
+
+async def _say_alive(environ: Mapping[str, str]) -> None:
+    """From the event loop: if that stands still, so does this."""
+    seconds = systemd.watchdog_seconds(environ, os.getpid())
+    while seconds is not None:
+        _notify(environ, systemd.ALIVE)
+        await trio.sleep(seconds / 3)
 
 
 async def _say_stopping(stop: trio.Event, environ: Mapping[str, str]) -> None:

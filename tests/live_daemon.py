@@ -86,11 +86,12 @@ async def running_daemon(data: Path, **options: Any) -> AsyncIterator[Daemon]:
         "tail_bytes": 64 * MIB,
         "shutdown_grace_seconds": 2.0,
     }
+    environ = options.pop("environ", {})
     config = Config(data=data, **(defaults | options))
     stop, stopped = trio.Event(), trio.Event()
 
     async def serve_and_say(task_status: trio.TaskStatus[Running]) -> None:
-        await serve(config, stop, {}, task_status=task_status)
+        await serve(config, stop, environ, task_status=task_status)
         stopped.set()
 
     async with trio.open_nursery() as nursery:

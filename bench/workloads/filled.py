@@ -36,6 +36,8 @@ def _fill(setting: Setting, into: PeerRun) -> None:
     if peer.stores:
         into.ingest.append(ingest_figures(stored, 1_000, 1, indexed))
     size = disk(peer.data)
+    if not size.apparent:
+        return  # a server that runs elsewhere
     into.store = StoreFigures(
         idle_rss=idle.rss if idle else None,
         idle_pss=idle.pss if idle else None,

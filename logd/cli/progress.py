@@ -24,8 +24,10 @@ class Progress:
         self._read_bytes += read_bytes
 
     def draw(self, stored: int) -> None:
+        if not self._on:
+            return
         now = self._now()
-        if not self._on or (self._drawn_at is not None and now - self._drawn_at < _PAUSE_SECONDS):
+        if self._drawn_at is not None and now - self._drawn_at < _PAUSE_SECONDS:
             return
         self._drawn_at = now
         rate = stored / max(now - self._begun_at, _PAUSE_SECONDS)

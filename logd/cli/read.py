@@ -11,14 +11,12 @@ from typing import TYPE_CHECKING, Final
 
 from logd.cli.connect import add_connection_flags, client_for
 from logd.cli.errors import OK, WRONG_USE, CommandError
+from logd.entry import LEVELS
 
 if TYPE_CHECKING:
     from logd.cli.types import Commands
     from logd.client import LogdClient
     from logd.client.wire import RawPage
-
-LEVELS: Final = ("DEBUG", "INFO", "WARN", "ERROR")
-MAX_PAGE: Final = 1000
 
 _AGO: Final = re.compile(r"-?(\d{1,9})(s|m|h|d|w)")
 _UNIT_SECONDS: Final = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
@@ -82,6 +80,8 @@ def run_query(args: argparse.Namespace) -> int:
 def _pages(
     client: "LogdClient", args: argparse.Namespace, wanted: int | None
 ) -> "Iterator[RawPage]":
+    from logd.client.client import MAX_PAGE
+
     now = datetime.datetime.now(datetime.UTC)
     return client.pages(
         args.search,

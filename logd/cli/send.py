@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 from logd.cli.connect import add_connection_flags, client_for
 from logd.cli.errors import FAILED, OK, WRONG_USE, CommandError
 from logd.cli.interrupt import Interrupt
+from logd.entry import LEVELS
 
 if TYPE_CHECKING:
     from logd.cli.input.csv_rows import Columns
@@ -41,7 +42,7 @@ def add_commands(commands: "Commands") -> None:
     parser.add_argument("--format", choices=FORMATS, default="auto", help="default: auto")
     parser.add_argument("--source", help="where a line names none; default: the file's name")
     parser.add_argument(
-        "--level", default="INFO", choices=("DEBUG", "INFO", "WARN", "ERROR"),
+        "--level", default="INFO", choices=LEVELS,
         help="where a line names none; default: INFO",
     )  # fmt: skip
     parser.add_argument("--tag", action="append", default=[], help="for every entry; repeatable")
@@ -144,36 +145,33 @@ class _Sender:
         self._shipment.send()
 
     def _send_input(self, label: str, fd: int) -> None:
+        from logd.cli.input.entries import Unreadable
         from logd.cli.input.source import lines_of
 
         line_format = self._format_for(label)
         place = label
         for line in lines_of(fd, self._interrupt.came, self._progress.count):
-            if line is not None:
-                place = f"{label}:{line.number}"
-                self._take(place, line, line_format)
+            try:
+                if line is not None:
+                    place = f"{label}:{line.number}"
+                    self._take(place, line, line_format)
+            except Unreadable as error:
+                self._shipment.refuse(place, str(error))
             self._shipment.send_if_due()
             self._progress.draw(self._shipment.stored)
-        with self._refusing(place):
+        try:
             line_format.end()
+        except Unreadable as error:
+            self._shipment.refuse(place, str(error))
 
     def _take(self, place: str, line: "Line", line_format: "LineFormat") -> None:
+        """Raises Unreadable."""
         if not line.whole:
             self._shipment.refuse(place, "the line is too long")
             return
-        with self._refusing(place):
-            entry = line_format.entry(line.text)
-            if entry is not None:
-                self._shipment.add(place, entry)
-
-    @contextmanager
-    def _refusing(self, place: str) -> Iterator[None]:
-        from logd.cli.input.entries import Unreadable
-
-        try:
-            yield
-        except Unreadable as error:
-            self._shipment.refuse(place, str(error))
+        entry = line_format.entry(line.text)
+        if entry is not None:
+            self._shipment.add(place, entry)
 
 
 def _format_for(args: argparse.Namespace) -> "Callable[[str, str], LineFormat]":

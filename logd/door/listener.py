@@ -128,10 +128,7 @@ class Door:
     async def _accept(self, listener: trio.SocketListener, connections: trio.Nursery) -> None:
         while True:
             while len(self._streams) >= self._limits.max_connections:
-                self._complaints.note("at max_connections: new ones wait in the listen queue")
-                self._cut_an_idle_one()
-                with trio.move_on_after(_PAUSE_SECONDS):
-                    await self._one_less.wait()
+                await self._wait_for_room(listener)
             try:
                 transport = await listener.accept()
             except OSError as error:
@@ -143,6 +140,14 @@ class Door:
             stream = self._wrap(transport)
             self._streams.add(stream)
             connections.start_soon(self._guard, stream)
+
+    async def _wait_for_room(self, listener: trio.SocketListener) -> None:
+        await trio.lowlevel.wait_readable(listener.socket)  # only when somebody wants it
+        if len(self._streams) >= self._limits.max_connections:
+            self._complaints.note("at max_connections: new ones wait in the listen queue")
+            self._cut_an_idle_one()
+            with trio.move_on_after(_PAUSE_SECONDS):
+                await self._one_less.wait()
 
     def _cut_an_idle_one(self) -> None:
         """The connection that has waited longest for a request to come. So those who only hold

@@ -1,7 +1,7 @@
 """What a service manager is told and hands over: readiness, and sockets that are open already.
 
-`NOTIFY_SOCKET`, `LISTEN_PID` and `LISTEN_FDS` are the manager's protocol, not options of ours:
-see sd_notify(3) and sd_listen_fds(3).
+`NOTIFY_SOCKET`, `WATCHDOG_PID`, `WATCHDOG_USEC`, `LISTEN_PID` and `LISTEN_FDS` are the manager's
+protocol, not options of ours: see sd_notify(3), sd_watchdog_enabled(3) and sd_listen_fds(3).
 """
 
 import socket
@@ -10,6 +10,7 @@ from typing import Final
 
 _FIRST_FD: Final = 3
 
+ALIVE: Final = b"WATCHDOG=1"
 READY: Final = b"READY=1"
 STOPPING: Final = b"STOPPING=1"
 
@@ -24,6 +25,15 @@ def notify(environ: Mapping[str, str], state: bytes) -> None:
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC) as manager:
         manager.connect(address)
         manager.sendall(state)
+
+
+def watchdog_seconds(environ: Mapping[str, str], pid: int) -> float | None:
+    """How long the manager waits for a sign of life before it restarts this process; None: it does
+    not."""
+    microseconds = environ.get("WATCHDOG_USEC", "")
+    if environ.get("WATCHDOG_PID", str(pid)) != str(pid) or not microseconds.isdigit():
+        return None
+    return int(microseconds) / 1_000_000 or None
 
 
 def inherited_sockets(environ: Mapping[str, str], pid: int) -> list[socket.socket]:

@@ -408,7 +408,7 @@ class _Checked:
         self.project: str | None = None
 
     def fault(self, field: str, code: str, detail: str) -> None:
-        pointer = "/" + field.replace("~", "~0").replace("/", "~1") if field else ""
+        pointer = f"/{field}" if field else ""
         self.errors.append(EntryError(self.index, pointer, code, detail))
 
     def entry(self, raw: Raw, received_ns: int) -> _Parsed:
@@ -424,7 +424,9 @@ class _Checked:
             for name in fields:
                 if name not in _FIELDS:
                     shown = name if len(name) <= 64 else name[:64] + "..."
-                    self.fault(name, "unknown_field", f"unknown field {shown!r}: put it in meta")
+                    detail = f"unknown field {shown!r}: put it in meta"
+                    path = name.replace("~", "~0").replace("/", "~1")
+                    self._fault_at(path, "unknown_field", detail)
         return self._values(fields or {}, received_ns)
 
     def _values(self, fields: dict[str, Raw], received_ns: int) -> _Parsed:

@@ -33,8 +33,11 @@ then the parts, zstd frames, in the order of the table. Kinds:
     9  template codes  planes, position in part 8
     10 var lengths     a part a block: planes, in slot order
     11 var data        a part a block: the variables' bytes, in slot order
-    12 metas           a part a block: JSON objects, separated text
+    12 metas           a part a block: JSON objects, separated text; absent where 14-17 stand for it
     13 idempotency     80 bytes a record: see `IdempotencyRecord`; absent where there is none
+    14-17              metas as templates and variables, where that is smaller: what 8, 9, 10 and 11
+                       are to the messages. Metas of one shape are one template: each key's values
+                       lie together
 
 Encoding 1 of parts 3, 5 and 7: not in row order but sorted by template code, rows of one template
 in row order. What a column shares with the template then costs next to nothing.
@@ -75,6 +78,7 @@ BLOCK_ENTRIES: Final = 4096
 
 BY_TEMPLATE: Final = 1
 ZIGZAG: Final = 16
+_WORTH_SPLITTING: Final = 0.9  # metas as templates must save this much to cost the split
 _WORTH_SORTING: Final = 0.75  # a column sorted by template must save this much to cost a sort
 
 Int64s = npt.NDArray[np.int64]
@@ -93,6 +97,27 @@ class Part(enum.IntEnum):
     VAR_DATA = 11
     METAS = 12
     IDEMPOTENCY = 13
+    META_TEMPLATES = 14
+    META_CODES = 15
+    META_LENGTHS = 16
+    META_DATA = 17
+
+
+class SplitParts(msgspec.Struct, frozen=True):
+    """The parts of a column of texts that is kept as templates and variables."""
+
+    templates: Part
+    codes: Part
+    lengths: Part
+    data: Part
+
+
+MESSAGE_PARTS: Final = SplitParts(
+    Part.TEMPLATES, Part.TEMPLATE_CODES, Part.VAR_LENGTHS, Part.VAR_DATA
+)
+META_PARTS: Final = SplitParts(
+    Part.META_TEMPLATES, Part.META_CODES, Part.META_LENGTHS, Part.META_DATA
+)
 
 
 class IdempotencyRecord(msgspec.Struct, frozen=True):
@@ -154,7 +179,9 @@ def build_chunk(
     block_entries: int = BLOCK_ENTRIES,
 ) -> BuiltChunk:
     """The chunk of 1 to 65,536 entries, numbered from `first_seq` in the batch's order."""
-    blocks, templates, metas = _split_blocks(batch, block_entries)
+    templates = TemplateCodes()
+    message_blocks = _blocks(batch.messages, batch.count, block_entries)
+    blocks = [split_block(block, templates) for block in message_blocks]
     codes = np.concatenate([block.codes for block in blocks])
     sources, source_codes = _dictionary(batch.sources)
     tag_lists, tag_codes = _dictionary(batch.tags)
@@ -167,14 +194,9 @@ def build_chunk(
         _code_column(Part.SOURCE_CODES, source_codes, by_template),
         _EncodedPart(Part.TAG_LISTS, 0, 0, SEPARATOR.join(tag_lists)),
         _code_column(Part.TAG_CODES, tag_codes, by_template),
-        _EncodedPart(Part.TEMPLATES, 0, 0, SEPARATOR.join(templates)),
-        _EncodedPart(Part.TEMPLATE_CODES, 0, 0, to_planes(codes.astype(np.uint32))),
+        *_split_parts(MESSAGE_PARTS, blocks, templates),
+        *_meta_parts(_blocks(batch.metas, batch.count, block_entries)),
     ]
-    for index, block in enumerate(blocks):
-        lengths = to_planes(block.lengths.astype(np.uint32))
-        parts.append(_EncodedPart(Part.VAR_LENGTHS, 0, index, lengths))
-        parts.append(_EncodedPart(Part.VAR_DATA, 0, index, block.data))
-        parts.append(_EncodedPart(Part.METAS, 0, index, metas[index]))
     if records:
         parts.append(_EncodedPart(Part.IDEMPOTENCY, 0, 0, _encode_records(records)))
     head, data = _assemble(batch, first_seq, block_entries, parts)
@@ -183,7 +205,7 @@ def build_chunk(
         tuple(records),
         data,
         encode_vocabulary(
-            (templates, sources, tag_lists), (codes, source_codes, tag_codes), levels
+            (templates.texts(), sources, tag_lists), (codes, source_codes, tag_codes), levels
         ),
         encode_postings(
             b"".join([block.data for block in blocks]),
@@ -220,23 +242,45 @@ class _EncodedPart(msgspec.Struct, frozen=True):
     frame: bytes | None = None
 
 
-def _split_blocks(
-    batch: Batch, block_entries: int
-) -> tuple[list[VariableBlock], list[bytes], list[bytes]]:
-    """(split messages a block, templates of the chunk, separated metas a block)."""
+def _blocks(blob: bytes, count: int, block_entries: int) -> list[bytes]:
+    """Separated texts, cut into blocks of so many."""
+    at = edges(blob, count)
+    return [
+        blob[int(at[start]) : int(at[min(start + block_entries, count)]) - 1]
+        for start in range(0, count, block_entries)
+    ]
+
+
+def _split_parts(
+    kinds: SplitParts, blocks: Sequence[VariableBlock], templates: TemplateCodes
+) -> list[_EncodedPart]:
+    codes = np.concatenate([block.codes for block in blocks])
+    parts = [
+        _EncodedPart(kinds.templates, 0, 0, SEPARATOR.join(templates.texts())),
+        _EncodedPart(kinds.codes, 0, 0, to_planes(codes.astype(np.uint32))),
+    ]
+    for index, block in enumerate(blocks):
+        lengths = to_planes(block.lengths.astype(np.uint32))
+        parts.append(_EncodedPart(kinds.lengths, 0, index, lengths))
+        parts.append(_EncodedPart(kinds.data, 0, index, block.data))
+    return parts
+
+
+def _meta_parts(blocks: Sequence[bytes]) -> list[_EncodedPart]:
+    """Split or plain: the first block is tried both ways."""
     templates = TemplateCodes()
-    message_edges = edges(batch.messages, batch.count)
-    meta_edges = edges(batch.metas, batch.count)
-    blocks, metas = [], []
-    for start in range(0, batch.count, block_entries):
-        stop = min(start + block_entries, batch.count)
-        blocks.append(split_block(_cut(batch.messages, message_edges, start, stop), templates))
-        metas.append(_cut(batch.metas, meta_edges, start, stop))
-    return blocks, templates.texts(), metas
+    first = split_block(blocks[0], templates)
+    tried = [_frame(part) for part in _split_parts(META_PARTS, [first], templates)]
+    plain = compress(blocks[0])
+    if sum(map(len, tried)) > _WORTH_SPLITTING * len(plain):
+        parts = [_EncodedPart(Part.METAS, 0, i, block) for i, block in enumerate(blocks)]
+        return [msgspec.structs.replace(parts[0], frame=plain), *parts[1:]]
+    rest = [split_block(block, templates) for block in blocks[1:]]
+    return _split_parts(META_PARTS, [first, *rest], templates)
 
 
-def _cut(blob: bytes, at: Int64s, start: int, stop: int) -> bytes:
-    return blob[int(at[start]) : int(at[stop]) - 1]
+def _frame(part: _EncodedPart) -> bytes:
+    return compress(part.raw) if part.frame is None else part.frame
 
 
 def _dictionary(blob: bytes) -> tuple[list[bytes], Int64s]:
@@ -300,7 +344,7 @@ def _encode_records(records: Sequence[IdempotencyRecord]) -> bytes:
 def _assemble(
     batch: Batch, first_seq: Seq, block_entries: int, parts: Sequence[_EncodedPart]
 ) -> tuple[ChunkHead, bytes]:
-    frames = [compress(part.raw) if part.frame is None else part.frame for part in parts]
+    frames = [_frame(part) for part in parts]
     table = b"".join(
         [
             _ROW.pack(p.kind, p.encoding, p.block, len(p.raw), len(f), zlib.crc32(f))

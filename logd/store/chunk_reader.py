@@ -1,5 +1,8 @@
 """Reading a chunk: columns on demand, through the cache; rows back into entries."""
 
+from collections.abc import Callable, Hashable
+from typing import TypeVar
+
 import msgspec
 import numpy as np
 import numpy.typing as npt
@@ -8,10 +11,13 @@ from logd.entry import LEVELS, Entry, Seq
 from logd.errors import Corruption
 from logd.format.chunk import (
     HEAD_BYTES,
+    MESSAGE_PARTS,
+    META_PARTS,
     ChunkHead,
     IdempotencyRecord,
     Part,
     PartRef,
+    SplitParts,
     count_placeholders,
     decode_codes,
     decode_head,
@@ -28,6 +34,7 @@ from logd.store.cache import PartCache
 from logd.store.files import File
 
 Int64s = npt.NDArray[np.int64]
+T = TypeVar("T")
 
 
 class Texts(msgspec.Struct, frozen=True):
@@ -98,7 +105,7 @@ class ChunkReader:
         except ValueError as error:
             raise Corruption(self._file.path, offset, str(error)) from None
 
-    def _corrupt(self, kind: Part, error: ValueError) -> Corruption:
+    def corrupt(self, kind: Part, error: ValueError) -> Corruption:
         reason = f"part {kind.name.lower()}: {error}"
         return Corruption(self._file.path, self.row.offset, reason)
 
@@ -110,7 +117,7 @@ class ChunkReader:
             try:
                 times = decode_times(ref, raw, self.head())
             except ValueError as error:
-                raise self._corrupt(Part.TIMES, error) from None
+                raise self.corrupt(Part.TIMES, error) from None
             return times, times.nbytes
 
         return self._cache.get((*self._key, Part.TIMES), load)
@@ -128,24 +135,26 @@ class ChunkReader:
         return self._cache.get((*self._key, "order"), load)
 
     def levels(self) -> Int64s:
-        return self._codes(Part.LEVELS)
+        return self.codes(Part.LEVELS)
 
     def template_codes(self) -> Int64s:
-        return self._codes(Part.TEMPLATE_CODES)
+        return self.codes(Part.TEMPLATE_CODES)
 
     def source_codes(self) -> Int64s:
-        return self._codes(Part.SOURCE_CODES)
+        return self.codes(Part.SOURCE_CODES)
 
     def tag_codes(self) -> Int64s:
-        return self._codes(Part.TAG_CODES)
+        return self.codes(Part.TAG_CODES)
 
-    def _codes(self, kind: Part) -> Int64s:
+    def codes(self, kind: Part) -> Int64s:
+        """int64[count]: a column of codes, a row each."""
+
         def load() -> tuple[Int64s, int]:
             ref, raw = self.raw_part(kind)
             try:
                 codes = decode_codes(ref, raw, self.count, self._by_template)
             except ValueError as error:
-                raise self._corrupt(kind, error) from None
+                raise self.corrupt(kind, error) from None
             return codes, codes.nbytes
 
         return self._cache.get((*self._key, kind), load)
@@ -167,36 +176,19 @@ class ChunkReader:
 
         return self._cache.get((*self._key, kind), load)
 
-    def templates(self) -> Templates:
-        def load() -> tuple[Templates, int]:
-            _, raw = self.raw_part(Part.TEMPLATES)
-            items = raw.split(SEPARATOR)
-            return Templates(items, count_placeholders(items)), len(raw) + 70 * len(items)
+    def messages_column(self) -> "SplitColumn":
+        """The messages as templates and variables."""
+        return SplitColumn(self, MESSAGE_PARTS)
 
-        return self._cache.get((*self._key, Part.TEMPLATES), load)
+    def metas_column(self) -> "SplitColumn | None":
+        """The metas as templates and variables; None where they are kept as they are."""
+        return SplitColumn(self, META_PARTS) if self.has_part(Part.META_TEMPLATES) else None
 
-    def variables(self, block: int) -> Variables:
-        def load() -> tuple[Variables, int]:
-            _, data = self.raw_part(Part.VAR_DATA, block)
-            _, raw = self.raw_part(Part.VAR_LENGTHS, block)
-            try:
-                lengths = from_planes(raw, self.block_layout(block).variables, np.uint32)
-            except ValueError as error:
-                raise self._corrupt(Part.VAR_LENGTHS, error) from None
-            ends = np.cumsum(lengths.astype(np.int64))
-            return Variables(data, ends), len(data) + ends.nbytes
+    def cached(self, key: Hashable, load: Callable[[], tuple[T, int]]) -> T:
+        """A value of this chunk, through the cache."""
+        return self._cache.get((*self._key, key), load)
 
-        return self._cache.get((*self._key, Part.VAR_DATA, block), load)
-
-    def block_layout(self, block: int) -> SlotLayout:
-        def load() -> tuple[SlotLayout, int]:
-            codes = self.template_codes()[self.block_rows(block)]
-            layout = SlotLayout(codes, self.templates().slots)
-            return layout, 16 * len(codes) + 16 * len(self.templates().slots)
-
-        return self._cache.get((*self._key, "layout", block), load)
-
-    def metas(self, block: int) -> tuple[bytes, Int64s]:
+    def plain_metas(self, block: int) -> tuple[bytes, Int64s]:
         """(separated metas of the block's rows, their edges)."""
 
         def load() -> tuple[tuple[bytes, Int64s], int]:
@@ -205,10 +197,10 @@ class ChunkReader:
             try:
                 at = edges(raw, rows.stop - rows.start)
             except ValueError as error:
-                raise self._corrupt(Part.METAS, error) from None
+                raise self.corrupt(Part.METAS, error) from None
             return (raw, at), len(raw) + at.nbytes
 
-        return self._cache.get((*self._key, Part.METAS, block), load)
+        return self.cached((Part.METAS, block), load)
 
     def idempotency_records(self) -> list[IdempotencyRecord]:
         if not self.has_part(Part.IDEMPOTENCY):
@@ -226,17 +218,9 @@ class ChunkReader:
 
     def messages(self, rows: Int64s) -> list[bytes]:
         """The messages of rows (ascending), as UTF-8."""
-        out: list[bytes] = []
-        for block, within in self._per_block(rows):
-            templates = self.templates()
-            layout = self.block_layout(block)
-            variables = self.variables(block)
-            texts = [templates.items[code] for code in layout.codes[within].tolist()]
-            slots = templates.slots
-            out += join_texts_at(within, layout, texts, slots, variables.data, variables.ends)
-        return out
+        return self.messages_column().texts(rows)
 
-    def _per_block(self, rows: Int64s) -> list[tuple[int, Int64s]]:
+    def per_block(self, rows: Int64s) -> list[tuple[int, Int64s]]:
         """(block, rows within it) of ascending rows."""
         size = self.head().block_entries
         blocks = rows // size
@@ -244,9 +228,12 @@ class ChunkReader:
 
     def meta_texts(self, rows: Int64s) -> list[bytes]:
         """The metas of rows (ascending), JSON objects."""
+        column = self.metas_column()
+        if column is not None:
+            return column.texts(rows)
         out: list[bytes] = []
-        for block, within in self._per_block(rows):
-            raw, at = self.metas(block)
+        for block, within in self.per_block(rows):
+            raw, at = self.plain_metas(block)
             starts, stops = at[within].tolist(), (at[within + 1] - 1).tolist()
             out += [raw[start:stop] for start, stop in zip(starts, stops, strict=True)]
         return out
@@ -280,6 +267,65 @@ class ChunkReader:
         except (IndexError, UnicodeDecodeError) as error:
             reason = f"its columns do not fit together: {error}"
             raise Corruption(self._file.path, self.row.offset, reason) from None
+
+
+class SplitColumn:
+    """A column of texts that is kept as templates and variables."""
+
+    def __init__(self, reader: ChunkReader, kinds: SplitParts) -> None:
+        self._reader = reader
+        self._kinds = kinds
+
+    def templates(self) -> Templates:
+        def load() -> tuple[Templates, int]:
+            _, raw = self._reader.raw_part(self._kinds.templates)
+            items = raw.split(SEPARATOR)
+            return Templates(items, count_placeholders(items)), len(raw) + 70 * len(items)
+
+        return self._reader.cached(self._kinds.templates, load)
+
+    def codes(self) -> Int64s:
+        """int64[count]: the template of each row."""
+        return self._reader.codes(self._kinds.codes)
+
+    def layout(self, block: int) -> SlotLayout:
+        def load() -> tuple[SlotLayout, int]:
+            codes = self.codes()[self._reader.block_rows(block)]
+            slots = self.templates().slots
+            try:
+                return SlotLayout(codes, slots), 16 * len(codes) + 16 * len(slots)
+            except (IndexError, ValueError) as error:
+                raise self._reader.corrupt(self._kinds.codes, ValueError(error)) from None
+
+        return self._reader.cached((self._kinds.codes, "layout", block), load)
+
+    def variables(self, block: int) -> Variables:
+        def load() -> tuple[Variables, int]:
+            _, data = self._reader.raw_part(self._kinds.data, block)
+            _, raw = self._reader.raw_part(self._kinds.lengths, block)
+            try:
+                lengths = from_planes(raw, self.layout(block).variables, np.uint32)
+                ends = np.cumsum(lengths.astype(np.int64))
+                if (int(ends[-1]) if len(ends) else 0) != len(data):
+                    raise ValueError("the lengths do not add up to the data")
+            except ValueError as error:
+                raise self._reader.corrupt(self._kinds.lengths, error) from None
+            return Variables(data, ends), len(data) + ends.nbytes
+
+        return self._reader.cached((self._kinds.data, block), load)
+
+    def texts(self, rows: Int64s) -> list[bytes]:
+        """The texts of rows (ascending)."""
+        out: list[bytes] = []
+        templates = self.templates()
+        for block, within in self._reader.per_block(rows):
+            layout = self.layout(block)
+            variables = self.variables(block)
+            texts = [templates.items[code] for code in layout.codes[within].tolist()]
+            out += join_texts_at(
+                within, layout, texts, templates.slots, variables.data, variables.ends
+            )
+        return out
 
 
 def read_head(file: File, offset: int) -> ChunkHead:

@@ -14,11 +14,11 @@ import numpy.typing as npt
 from logd.entry import Entry
 from logd.format.chunk import encode_postings, encode_vocabulary
 from logd.format.postings import PostingsIndex
-from logd.format.separated import fold_separated
+from logd.format.separated import SEPARATOR, fold_separated
 from logd.format.vocabulary import SOURCE, TAG_LIST, TEMPLATE, Targets, VocabularyIndex
 from logd.query.ast import Field, Term, Word, WordKind
 from logd.query.match import matches, matches_words
-from logd.store.chunk_reader import ChunkReader
+from logd.store.chunk_reader import ChunkReader, SplitColumn, Variables
 from logd.store.index import IndexReader
 from logd.store.selection import (
     ALL,
@@ -164,7 +164,7 @@ class ChunkSearch:
             return either(static, self._variables(words[0]), self.expand)
         if all(map(_is_static, words)):
             codes = _common([self._targets(word).templates for word in words])
-            items = self._reader.templates().items if len(codes) else []
+            items = self._reader.messages_column().templates().items if len(codes) else []
             codes = _where(codes, lambda code: matches_words(words, _static_text(items[code])))
             return self._by_text(TEMPLATE, codes)
         candidates: Selection = ALL
@@ -210,9 +210,9 @@ class ChunkSearch:
         found = np.zeros(self.count, np.bool_)
         for block in range(self._reader.blocks()):
             self._check()
-            hits = self._scan_block(block, word)
+            hits = matching_variables(self._reader.messages_column().variables(block), word)
             if len(hits):
-                rows = self._reader.block_layout(block).rows()[hits]
+                rows = self._reader.messages_column().layout(block).rows()[hits]
                 found[rows + self._reader.block_rows(block).start] = True
         return Rows(found) if found.any() else NONE
 
@@ -230,33 +230,60 @@ class ChunkSearch:
             return NONE
         return self._rows(found.rows)
 
-    def _scan_block(self, block: int, word: Word) -> Int64s:
-        """Variables of a block, in slot order, that begin with or contain the word."""
-        variables = self._reader.variables(block)
-        wanted = word.text.encode()
-        if word.kind is WordKind.SUBSTRING:
-            if variables.data.isascii():
-                return _NO_CODES
-            return _containing(fold_utf8(variables.data), variables.ends, wanted)
-        return _beginning(fold_utf8(variables.data), variables.ends, wanted)
-
     # ------------------------------------------------------------ meta
 
     def _meta(self, term: Term) -> Selection:
         """No index covers metas: they are read, and looked at closely where they may match."""
-        needles = [word.text.encode() for word in term.words]
         found = []
         for block in range(self._reader.blocks()):
             self._check()
-            raw, at = self._reader.metas(block)
-            rows = candidate_texts(fold_separated(raw), at, needles)
-            hits = [
-                int(row)
-                for row in rows.tolist()
-                if matches(term, "", "", (), raw[at[row] : at[row + 1] - 1])
-            ]
-            found.append(np.array(hits, np.int64) + self._reader.block_rows(block).start)
-        return self._rows(np.concatenate(found))
+            rows = self._meta_candidates(block, term.words) + self._reader.block_rows(block).start
+            for start in range(0, len(rows), _VERIFY_ROWS):
+                self._check()
+                some = rows[start : start + _VERIFY_ROWS]
+                metas = self._reader.meta_texts(some)
+                hits = [matches(term, "", "", (), meta) for meta in metas]
+                found.append(some[np.array(hits, np.bool_)])
+        return self._rows(np.concatenate(found)) if found else NONE
+
+    def _meta_candidates(self, block: int, words: Sequence[Word]) -> Int64s:
+        """Rows of a block whose meta may hold all words."""
+        column = self._reader.metas_column()
+        if column is None:
+            raw, at = self._reader.plain_metas(block)
+            needles = [word.text.encode() for word in words]
+            return candidate_texts(fold_separated(raw), at, needles)
+        found = np.ones(len(column.layout(block).codes), np.bool_)
+        for word in words:
+            found &= _split_texts_holding(column, block, word)
+        return np.flatnonzero(found)
+
+
+def _split_texts_holding(column: SplitColumn, block: int, word: Word) -> Bools:
+    """bool[rows of the block]: the texts whose template, or one of whose variables, may hold the
+    word. Where the template has a backslash the words of the text are not those of the value."""
+    needle = word.text.encode()
+    templates = fold_separated(SEPARATOR.join(column.templates().items)).split(SEPARATOR)
+    holding = np.array([needle in text or b"\\" in text for text in templates], np.bool_)
+    layout = column.layout(block)
+    found: Bools = holding[layout.codes]
+    hits = matching_variables(column.variables(block), word)
+    if len(hits):
+        found[layout.rows()[hits]] = True
+    return found
+
+
+def matching_variables(variables: Variables, word: Word) -> Int64s:
+    """Which of a block's variables, in slot order, match the word."""
+    wanted = word.text.encode()
+    if word.kind is WordKind.SUBSTRING:
+        if variables.data.isascii():
+            return _NO_CODES
+        return _containing(fold_utf8(variables.data), variables.ends, wanted)
+    lengths = np.diff(variables.ends, prepend=0)
+    exact = word.kind is WordKind.EXACT
+    hits = np.flatnonzero(lengths == len(wanted) if exact else lengths >= len(wanted))
+    return _beginning(fold_utf8(variables.data), variables.ends - lengths, hits, wanted)
 
 
 def candidate_texts(folded: bytes, at: Int64s, needles: Sequence[bytes]) -> Int64s:
@@ -275,10 +302,9 @@ def _holding(folded: bytes, at: Int64s, needle: bytes) -> Int64s:
     return np.array(found, np.int64)
 
 
-def _beginning(folded: bytes, ends: Int64s, prefix: bytes) -> Int64s:
-    starts = np.concatenate([np.zeros(1, np.int64), ends[:-1]])
+def _beginning(folded: bytes, starts: Int64s, hits: Int64s, prefix: bytes) -> Int64s:
+    """Those of the variables `hits`, each long enough, that begin with the prefix."""
     array = np.frombuffer(folded, np.uint8)
-    hits = np.flatnonzero(ends - starts >= len(prefix))
     for offset, byte in enumerate(prefix):
         if not len(hits):
             break
@@ -341,7 +367,11 @@ def _any_tag(words: Sequence[Word], tags: bytes) -> bool:
 def rebuild_vocabulary(reader: ChunkReader) -> bytes:
     """The chunk's vocabulary, from its columns."""
     return encode_vocabulary(
-        (reader.templates().items, reader.sources().items, reader.tag_lists().items),
+        (
+            reader.messages_column().templates().items,
+            reader.sources().items,
+            reader.tag_lists().items,
+        ),
         (reader.template_codes(), reader.source_codes(), reader.tag_codes()),
         reader.levels(),
     )
@@ -351,8 +381,8 @@ def rebuild_postings(reader: ChunkReader) -> bytes:
     """The chunk's variable postings, from its columns."""
     data, lengths, rows = [], [], []
     for block in range(reader.blocks()):
-        variables = reader.variables(block)
+        variables = reader.messages_column().variables(block)
         data.append(variables.data)
         lengths.append(np.diff(variables.ends, prepend=0))
-        rows.append(reader.block_layout(block).rows() + reader.block_rows(block).start)
+        rows.append(reader.messages_column().layout(block).rows() + reader.block_rows(block).start)
     return encode_postings(b"".join(data), np.concatenate(lengths), np.concatenate(rows))

@@ -72,6 +72,10 @@ class Replay:
         end = Seq(frozen[-1][1] if frozen else 0)
         for position, content in enumerate(contents):
             run, frames, undecodable = self._to_run(content, frozen)
+            last = position == len(contents) - 1
+            if content.torn_bytes and not last:  # only the last file was still being written
+                reason = f"{content.torn_bytes} bytes are no frame"
+                self._damaged.found.append(Corruption(content.path, content.end, reason))
             if content.damage or undecodable:
                 self._damaged.keep_copy(content.path, 0)
             elif content.torn_bytes and content.end:
@@ -81,7 +85,7 @@ class Replay:
                 self._files.sync_directory(self._layout.wal)
             else:
                 whole = not (content.damage or undecodable or content.torn_bytes)
-                if position == len(contents) - 1 or not whole:
+                if last or not whole:
                     self._rewrite(content.path, frames)
                 runs.append(RecoveredRun(content.path, run))
                 end = max(end, run.next_seq)

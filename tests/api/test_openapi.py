@@ -2,11 +2,13 @@
 
 import json
 import re
+from pathlib import Path
 from typing import Any
 
 from live_daemon import Daemon
 
 from logd.api.openapi import document
+from logd.api.problems import TABLE
 from logd.api.routes import ROUTES
 from logd.api.routing import Access, Payload
 
@@ -75,6 +77,14 @@ def test_query_parameters_are_described_with_their_wire_names() -> None:
         "limit",
         "cursor",
     ]
+
+
+def test_every_route_and_code_is_in_the_documentation() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "api.md").read_text()
+    assert [route.name for route in ROUTES if f"`{route.name}`" not in page] == []
+    codes = {row.code for row in TABLE.values() if row.code}
+    codes |= {code for route in ROUTES for listed in route.codes.values() for code in listed}
+    assert [code for code in sorted(codes) if f"`{code}`" not in page] == []
 
 
 async def test_a_described_body_refuses_what_is_not_described(daemon: Daemon) -> None:

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from logd.cli.input.entries import Defaults, Unreadable
 from logd.cli.input.formats import LINE_FORMATS, EachLine
+from logd.cli.send import FORMATS
 
 DEFAULTS = Defaults("the-project", "app.log")
 BARE = {"projectId": "the-project", "level": "INFO", "source": "app.log"}
@@ -17,6 +18,10 @@ def read(line: str | bytes, name: str = "auto", defaults: Defaults = DEFAULTS) -
     entry = EachLine(LINE_FORMATS[name], defaults).entry(data)
     assert entry is not None
     return cast(dict[str, Any], msgspec.json.decode(entry))
+
+
+def test_each_format_can_be_chosen() -> None:
+    assert set(FORMATS) == {*LINE_FORMATS, "csv"}
 
 
 # ---------------------------------------------------------------- plain

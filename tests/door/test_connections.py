@@ -161,5 +161,14 @@ def test_the_service_manager_is_told(tmp_path: Path, abstract: bool) -> None:
         assert manager.recv(100) == b"READY=1"
 
 
+def test_the_watchdog_is_of_this_process_or_of_none() -> None:
+    on = {"WATCHDOG_USEC": "30000000"}
+    assert systemd.watchdog_seconds({}, 7) is None
+    assert systemd.watchdog_seconds(on, 7) == 30.0
+    assert systemd.watchdog_seconds(on | {"WATCHDOG_PID": "7"}, 7) == 30.0
+    assert systemd.watchdog_seconds(on | {"WATCHDOG_PID": "8"}, 7) is None
+    assert systemd.watchdog_seconds({"WATCHDOG_USEC": "0"}, 7) is None
+
+
 def test_without_a_service_manager_nobody_is_told() -> None:
     systemd.notify({}, systemd.READY)

@@ -2,6 +2,7 @@
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -137,6 +138,19 @@ async def _until_serving(process: trio.Process) -> None:
         piece = await process.stderr.receive_some()
         assert piece, said
         said += piece
+
+
+async def test_the_service_manager_hears_of_the_whole_life(
+    tmp_path: Path, make_daemon: DaemonFactory
+) -> None:
+    address = tmp_path / "notify"
+    manager = trio.socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+    with manager:
+        await manager.bind(str(address))
+        environ = {"NOTIFY_SOCKET": str(address), "WATCHDOG_USEC": "30000000"}
+        async with make_daemon(environ=environ):
+            assert {await manager.recv(100), await manager.recv(100)} == {b"READY=1", b"WATCHDOG=1"}
+        assert await manager.recv(100) == b"STOPPING=1"
 
 
 async def test_a_second_daemon_on_the_same_directory_is_refused(

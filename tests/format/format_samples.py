@@ -1,5 +1,6 @@
 """Entries to encode: rows, batches of them, hostile texts, and damage to bytes."""
 
+import itertools
 import json
 from collections.abc import Iterator, Sequence
 
@@ -59,7 +60,7 @@ def rows_of(batch: Batch) -> list[Row]:
 
 def _texts(blob: bytes, count: int) -> list[bytes]:
     at = edges(blob, count).tolist()
-    return [blob[start : stop - 1] for start, stop in zip(at, at[1:], strict=False)]
+    return [blob[start : stop - 1] for start, stop in itertools.pairwise(at)]
 
 
 # ---------------------------------------------------------------- hostile texts
@@ -100,9 +101,7 @@ def _written(text: str, style: int) -> str:
     return json.dumps(text, ensure_ascii=style == 1)
 
 
-json_strings = st.builds(
-    _written, st.one_of(pieced_texts, unicode_texts), st.integers(0, 2)
-)
+json_strings = st.builds(_written, st.one_of(pieced_texts, unicode_texts), st.integers(0, 2))
 json_numbers = st.sampled_from([
     "0", "-0", "0.0", "1e400", "-1.5E-10", "9007199254740993", "9" * 300,
     "0.1000000000000000055511151231257827", "1E+2",

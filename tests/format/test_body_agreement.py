@@ -120,9 +120,9 @@ def test_any_bytes_are_decoded_or_refused(body: bytes, ndjson: bool) -> None:
 @given(metas)
 def test_metas_are_kept_to_the_byte(meta: bytes) -> None:
     text = meta.strip(b" \t\r\n")
-    body = (
-        b'{"projectId":"%s","level":"WARN","message":"m","source":"s","meta":%s}'
-        % (PROJECT.encode(), meta)
+    body = b'{"projectId":"%s","level":"WARN","message":"m","source":"s","meta":%s}' % (
+        PROJECT.encode(),
+        meta,
     )
     for decode in (fast, careful):
         batch = decode(body, False)

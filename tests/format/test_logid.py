@@ -57,7 +57,9 @@ def test_texts_that_are_no_id_of_the_project_name_nothing() -> None:
     )  # fmt: skip
 
 
-@pytest.mark.parametrize("first", [0, 1, 4094, 4095, 4096, 4097, 8191, 8192, 2**36 - 2, LAST - 8200])
+@pytest.mark.parametrize(
+    "first", [0, 1, 4094, 4095, 4096, 4097, 8191, 8192, 2**36 - 2, LAST - 8200]
+)
 @pytest.mark.parametrize("count", [0, 1, 2, 3, 4095, 4096, 4097, 8193])
 def test_the_ids_of_a_request_are_those_of_its_entries(first: int, count: int) -> None:
     text = ids_json(PROJECT, Seq(first), count)

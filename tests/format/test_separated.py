@@ -1,3 +1,5 @@
+import itertools
+
 import pytest
 from format_samples import messages, unhurried
 from hypothesis import given
@@ -19,7 +21,7 @@ TEXTS = st.lists(messages, min_size=1, max_size=8)
 
 def split(blob: bytes, count: int) -> list[str]:
     at = edges(blob, count).tolist()
-    return [blob[start : stop - 1].decode() for start, stop in zip(at, at[1:], strict=False)]
+    return [blob[start : stop - 1].decode() for start, stop in itertools.pairwise(at)]
 
 
 @unhurried

@@ -21,7 +21,9 @@ from logd.words import DIGIT_BYTE, WORD_BYTE, split_words
 TEXTS = st.lists(messages, min_size=1, max_size=12)
 
 
-def split(texts: list[str], codes: TemplateCodes | None = None) -> tuple[VariableBlock, list[bytes]]:
+def split(
+    texts: list[str], codes: TemplateCodes | None = None
+) -> tuple[VariableBlock, list[bytes]]:
     known = TemplateCodes() if codes is None else codes
     block = split_block(join_texts(texts), known)
     return block, known.texts()

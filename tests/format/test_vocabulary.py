@@ -97,7 +97,9 @@ def test_an_empty_vocabulary_holds_no_word() -> None:
 
 def many_words() -> Texts:
     """1,500 words in 40 templates: several pages, and words at both edges of each."""
-    words = [f"w{chr(97 + n // 676)}{chr(97 + n // 26 % 26)}{chr(97 + n % 26)}" for n in range(1500)]
+    words = [
+        f"w{chr(97 + n // 676)}{chr(97 + n // 26 % 26)}{chr(97 + n % 26)}" for n in range(1500)
+    ]
     return [" ".join(words[start::40]) for start in range(40)], ["wabc x"], []
 
 
@@ -130,7 +132,9 @@ def test_codes_reach_65535_in_each_kind() -> None:
 
 
 def test_placeholders_belong_to_no_word() -> None:
-    index = VocabularyIndex(encode_vocabulary([[b"took \xffms"], [], []], counts_of((["t"], [], []))))
+    index = VocabularyIndex(
+        encode_vocabulary([[b"took \xffms"], [], []], counts_of((["t"], [], [])))
+    )
     assert codes(index.find(b"took")) == ([0], [], [])
     assert codes(index.find(b"ms")) == ([0], [], [])
 

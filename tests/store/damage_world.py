@@ -23,10 +23,10 @@ def build(root: Path) -> None:
             world.commit([world.request(requests, f"key {number}")])
             world.project.freeze()
             world.project.merge()
-        for _ in range(2):
+        for number in (8, 9):
             world.project.rotate()
             for n in range(6):
-                world.store_entries([_entry(9, n)])
+                world.store_entries([_entry(number, n)])
         world.crash()
         world.open()
         world.project.rotate()

@@ -1,0 +1,120 @@
+"""The golden files: what each format's bytes were when its version was made.
+
+Run as a program it writes the files that are missing in `tests/golden/`, and never touches one
+that is there. See `tests/golden/README.md`.
+"""
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+from format_samples import PROJECT, Row, batch_of
+
+from logd.entry import Seq
+from logd.format import chunk, directory, pages, segment, wal
+from logd.format.chunk import BuiltChunk, IdempotencyRecord
+from logd.format.directory import ChunkRow
+from logd.format.wal import Frame, Idempotency
+
+GOLDEN = Path(__file__).parents[1] / "golden"
+FIRST_SEQ = Seq(4096)
+CREATED_NS = 1_700_000_000_987_654_321
+
+_RETRY = Idempotency(bytes(range(16)), bytes(range(16, 32)))
+
+_START = b'{"projectId":"%s","level":' % PROJECT.encode()
+
+FRAMES = (
+    Frame(FIRST_SEQ, 1, 1_700_000_000_000_000_001, False,
+          _START + b'"INFO","message":"one","source":"api"}'),
+    Frame(Seq(4097), 2, 1_700_000_000_000_000_002, True,
+          _START + '"WARN","message":"用户","source":"api","tags":["a", "b"]}\n'.encode()
+          + _START + b'"ERROR","message":"","source":"s","timestamp":"2023-11-14 22:13:20.5"}\r\n'),
+    Frame(Seq(4099), 1, -1, False,
+          b"[" + _START + b'"DEBUG","message":"\\u0000","source":"s","meta":{"n": 1e400}}]',
+          _RETRY),
+)  # fmt: skip
+
+FRAME_ROWS = (
+    [Row(1_700_000_000_000_000_001, 1, "one", "api")],
+    [
+        Row(1_700_000_000_000_000_002, 2, "用户", "api", b'["a", "b"]'),
+        Row(1_700_000_000_500_000_000, 3, "", "s"),
+    ],
+    [Row(-1, 0, "\0", "s", b"[]", b'{"n": 1e400}')],
+)
+"""What the bodies of the frames say."""
+
+ROWS = tuple(
+    Row(
+        ts_ns=1_700_000_000_000_000_000 + 1_000_000 * (7 * index % 11),
+        level=index % 4,
+        message=message,
+        source=f"api-{index % 2}",
+        tags=(b"[]", b'["prod","Zone 7"]', b'["\\u7528"]')[index % 3],
+        meta=b'{"id": %d}' % index,
+    )
+    for index, message in enumerate([
+        "Accepted password for user12 from 10.0.0.1",
+        "Accepted password for USER7 from 10.0.0.254",
+        "",
+        "no digit, no variable",
+        "用户7 logged in\0 at\n09:30",
+        "w24 collides with nothing here",
+        "id 0123456789abcdef0123456789abcdef seen 2 times",
+    ])
+)  # fmt: skip
+"""Seven entries: two blocks of four, times that fall, texts of all kinds."""
+
+RECORDS = (IdempotencyRecord(_RETRY, Seq(4099), 3, -1),)
+
+
+DIRECTORY_ROW = ChunkRow(
+    segment_seq=FIRST_SEQ,
+    segment_number=1,
+    offset=56,
+    head_bytes=320,
+    chunk_bytes=1000,
+    first_seq=FIRST_SEQ,
+    count=7,
+    min_ts_ns=1_700_000_000_000_000_000,
+    max_ts_ns=1_700_000_000_010_000_000,
+    level_counts=(2, 2, 2, 1),
+    source_bytes=500,
+    records=1,
+    last_record_ns=-1,
+)
+
+
+def built_chunk() -> BuiltChunk:
+    return chunk.build_chunk(batch_of(ROWS), FIRST_SEQ, RECORDS, block_entries=4)
+
+
+def _wal() -> bytes:
+    frames = b"".join(buffer for frame in FRAMES for buffer in wal.encode_frame(frame))
+    return wal.encode_header(PROJECT, FIRST_SEQ) + frames
+
+
+def _segment() -> bytes:
+    return segment.encode_header(PROJECT, FIRST_SEQ, CREATED_NS) + built_chunk().data
+
+
+FILES: dict[str, Callable[[], bytes]] = {
+    f"wal.v{wal.VERSION}": _wal,
+    f"segment.v{segment.VERSION}-chunk.v{chunk.VERSION}": _segment,
+    f"vocabulary.v{pages.VERSION}": lambda: built_chunk().vocabulary,
+    f"postings.v{pages.VERSION}": lambda: built_chunk().postings,
+    "directory-row.v1": lambda: directory.encode_row(DIRECTORY_ROW),
+}
+
+
+def write_missing() -> list[str]:
+    """The names of the files written."""
+    missing = [name for name in FILES if not (GOLDEN / name).exists()]
+    for name in missing:
+        (GOLDEN / name).write_bytes(FILES[name]())
+    return missing
+
+
+if __name__ == "__main__":
+    sys.stdout.write("".join(f"written: {name}\n" for name in write_missing()))

@@ -1,0 +1,137 @@
+"""Files as they were written when their format's version was made. See `tests/golden/README.md`."""
+
+from pathlib import Path
+
+import golden_values as golden
+import pytest
+from chunk_rows import DecodedChunk
+from format_samples import PROJECT, rows_of
+from golden_values import GOLDEN
+
+from logd.format import postings, segment, vocabulary, wal
+from logd.format.body import decode_body
+from logd.format.directory import decode_row
+from logd.format.pages import PagedValue
+from logd.format.postings import PostingsIndex
+from logd.format.vocabulary import SOURCE, TAG_LIST, TEMPLATE, VocabularyIndex
+
+
+def stored(kind: str) -> list[Path]:
+    """The files of a kind, of all versions."""
+    return sorted(GOLDEN.glob(f"{kind}.v*"))
+
+
+def newest(name: str) -> bytes:
+    return (GOLDEN / name).read_bytes()
+
+
+def test_each_format_has_a_golden_file_of_its_version() -> None:
+    missing = [name for name in golden.FILES if not (GOLDEN / name).exists()]
+    assert missing == [], "a new version: run tests/format/golden_values.py"
+
+
+def test_each_golden_file_is_of_a_known_kind() -> None:
+    kinds = {name.split(".")[0] for name in golden.FILES} | {"README"}
+    assert {path.name.split(".")[0] for path in GOLDEN.iterdir()} == kinds
+
+
+# ---------------------------------------------------------------- all versions are read
+
+
+@pytest.mark.parametrize("path", stored("wal"), ids=lambda path: path.name)
+def test_a_stored_wal_is_read(path: Path) -> None:
+    data = path.read_bytes()
+    project, first_seq, _ = wal.decode_header(data)
+    assert (project, first_seq) == (PROJECT, golden.FIRST_SEQ)
+    frames = [frame for _, frame in wal.decode_frames(data, wal.HEADER_BYTES)]
+    assert tuple(frames) == golden.FRAMES
+
+
+@pytest.mark.parametrize("path", stored("wal"), ids=lambda path: path.name)
+def test_the_bodies_of_a_stored_wal_still_say_the_same(path: Path) -> None:
+    for (_, frame), rows in zip(
+        wal.decode_frames(path.read_bytes(), wal.HEADER_BYTES), golden.FRAME_ROWS, strict=True
+    ):
+        assert isinstance(frame, wal.Frame)
+        batch = decode_body(frame.body, PROJECT, frame.received_ns, ndjson=frame.ndjson)
+        assert rows_of(batch) == rows
+
+
+@pytest.mark.parametrize("path", stored("segment"), ids=lambda path: path.name)
+def test_a_stored_segment_is_read(path: Path) -> None:
+    data = path.read_bytes()
+    header = segment.decode_header(data)
+    assert (header.project, header.first_seq) == (PROJECT, golden.FIRST_SEQ)
+    assert header.created_ns == golden.CREATED_NS
+    chunk = DecodedChunk(data[segment.HEADER_BYTES :])
+    assert tuple(chunk.rows) == golden.ROWS
+    assert tuple(chunk.records) == golden.RECORDS
+    assert chunk.head.first_seq == golden.FIRST_SEQ
+    assert chunk.head.level_counts == (2, 2, 2, 1)
+
+
+@pytest.mark.parametrize("path", stored("vocabulary"), ids=lambda path: path.name)
+def test_a_stored_vocabulary_is_searched(path: Path) -> None:
+    index = VocabularyIndex(path.read_bytes())
+    found = index.find(b"accepted")
+    assert found is not None
+    assert found.templates.tolist() == [0]
+    assert index.find_prefix(b"pro").tag_lists.tolist() == [1]
+    assert index.find_substring("户".encode()).templates.tolist() == []
+    assert index.find_substring("用".encode()).tag_lists.tolist() == [2]
+    assert index.counts(TEMPLATE).sum(axis=1).tolist() == [2, 2, 2, 1]
+    assert index.counts(SOURCE).tolist() == [[2, 0], [0, 2], [2, 0], [0, 1]]
+    assert index.counts(TAG_LIST).sum(axis=0).tolist() == [3, 2, 2]
+
+
+@pytest.mark.parametrize("path", stored("postings"), ids=lambda path: path.name)
+def test_stored_postings_are_searched(path: Path) -> None:
+    """The hash is part of the format: with another one these words would not be found."""
+    index = PostingsIndex(path.read_bytes())
+    words = {
+        "user12": [0], "user7": [1], "10": [0, 1], "0": [0, 1], "1": [0], "254": [1], "2": [6],
+        "用户7": [4], "09": [4], "30": [4], "w24": [5], "0123456789abcdef0123456789abcdef": [6],
+    }  # fmt: skip
+    for word, rows in words.items():
+        postings_of_word = index.find(word.encode())
+        assert postings_of_word is not None
+        assert postings_of_word.rows.tolist() == rows
+        assert postings_of_word.certain
+    assert index.find(b"31") is None
+
+
+@pytest.mark.parametrize("path", stored("directory-row"), ids=lambda path: path.name)
+def test_a_stored_directory_row_is_read(path: Path) -> None:
+    assert decode_row(path.read_bytes()) == golden.DIRECTORY_ROW
+
+
+# ---------------------------------------------------------------- the newest is still written
+
+
+@pytest.mark.parametrize("name", ["wal.v1", "directory-row.v1"])
+def test_what_is_not_compressed_is_written_to_the_byte(name: str) -> None:
+    assert golden.FILES[name]() == newest(name)
+
+
+def test_a_segment_is_written_with_the_same_bytes_in_its_frames() -> None:
+    (name,) = (name for name in golden.FILES if name.startswith("segment"))
+    old, new = newest(name), golden.FILES[name]()
+    assert new[: segment.HEADER_BYTES] == old[: segment.HEADER_BYTES]
+    stored_chunk = DecodedChunk(old[segment.HEADER_BYTES :])
+    written = DecodedChunk(new[segment.HEADER_BYTES :])
+    assert written.raw == stored_chunk.raw
+    assert list(written.raw) == list(stored_chunk.raw)  # in the same order
+    encodings = {key: part.encoding for key, part in stored_chunk.head.parts.items()}
+    assert {key: part.encoding for key, part in written.head.parts.items()} == encodings
+
+
+@pytest.mark.parametrize("magic", [vocabulary.MAGIC, postings.MAGIC])
+def test_index_values_are_written_with_the_same_bytes_in_their_pages(magic: bytes) -> None:
+    kind = {vocabulary.MAGIC: "vocabulary", postings.MAGIC: "postings"}[magic]
+    (name,) = (name for name in golden.FILES if name.startswith(kind))
+    old, new = PagedValue(magic, newest(name)), PagedValue(magic, golden.FILES[name]())
+    assert new.keys.tolist() == old.keys.tolist()
+    for index in range(len(old)):
+        assert new.page(index) == old.page(index)
+    if magic == postings.MAGIC:
+        assert new.head == old.head
