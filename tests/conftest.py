@@ -11,7 +11,8 @@ from live_daemon import Daemon, DaemonFactory, running_daemon
 
 @pytest.fixture
 def make_daemon(tmp_path: Path) -> DaemonFactory:
-    """`async with make_daemon(stall_timeout_seconds=1) as daemon`: with options of the config, and `environ`."""
+    """`async with make_daemon(stall_timeout_seconds=1) as daemon`: with options of the config, and
+    with `environ`, the variables of its process."""
 
     def make(data: Path | None = None, **options: Any) -> AbstractAsyncContextManager[Daemon]:
         return running_daemon(data or tmp_path / "data", **options)

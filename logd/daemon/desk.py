@@ -99,7 +99,8 @@ class Desk:
                 if self.project.failed and not self._stopping:
                     await self._reopen()
                 elif self._queue:
-                    await self._commit_group()
+                    with trio.CancelScope(shield=True):  # who was taken from the queue is answered
+                        await self._commit_group()
                 elif not self._stopping:
                     idle = self.project.run_entries >= self._idle_entries()
                     await self._rotate_if(idle or self._rotate_soon)

@@ -31,6 +31,7 @@ class Identity:
         self.control = control
         self._logs = logs
         self._limiter = trio.CapacityLimiter(_WRITER_THREADS)
+        self._purging = trio.Lock()
 
     async def change(self, method: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """`method(*args, **kwargs)` in a worker thread; a method of `control`."""
@@ -54,6 +55,11 @@ class Identity:
             await self._purge(project_id)
 
     async def _purge(self, project_id: ProjectId) -> None:
+        async with self._purging:
+            if project_id in self.control.doomed_projects():  # not by another call meanwhile
+                await self._remove_logs(project_id)
+
+    async def _remove_logs(self, project_id: ProjectId) -> None:
         try:
             await self._logs.delete_project(project_id)
         except NoSuchProject:

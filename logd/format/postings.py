@@ -10,8 +10,12 @@ hashed to 24 bits. Page key: its first hash. Page, raw:
     1
     1    reserved, 0
     ...  hash gaps, planes, n items: the first hash of the page less its key (0), then differences
-    ...  posting list lengths less 1, planes, n items
+    ...  lengths of the posting lists less 1, planes, n items
     ...  entries, planes, m items: of each list the first as it is, then differences
+
+Of a list of FREQUENT or more entries only the first is stored, and its length: a number that often
+comes (a status code, an octet of an address) would take more room here than in the messages, which
+are quickly searched for it.
 
 Head: uint32 each, sorted: the hashes that two different words of this chunk share. It is complete,
 found at the build by comparing bytes, never hashes alone. So for any other hash *one* look at the
@@ -30,6 +34,7 @@ from logd.format.pages import PagedValue, encode_pages
 
 MAGIC: Final = b"LVAR"
 HASH_BITS: Final = 24
+FREQUENT: Final = 256
 _PAGE_HASHES: Final = 1024
 _SLOT_BITS: Final = 18  # of the tables that find shared hashes: they fit the cache
 _PAGE: Final = struct.Struct("<IIBBBB")
@@ -46,11 +51,17 @@ _PADDING: Final = bytes(8)
 
 
 class Postings(msgspec.Struct, frozen=True):
-    """Entries that hold the hash, ascending, int64[k]. `certain`: no two words of the chunk share
-    the hash, so one text decides for all."""
+    """`count` entries hold the hash. `rows`: int64[k], ascending: all of them, or the first where
+    it is a frequent one. `certain`: no two words of the chunk share the hash, so one text decides
+    for all."""
 
     rows: Int64s
+    count: int
     certain: bool
+
+    @property
+    def is_whole(self) -> bool:
+        return len(self.rows) == self.count
 
 
 def hash_words(data: bytes, starts: Int64s, lengths: Int64s) -> UInt64s:
@@ -127,21 +138,30 @@ def _encode_pages(hashes: UInt32s, heads: Int64s, entries: Int64s) -> list[bytes
     """`heads`: where each hash's posting list begins in `entries`."""
     gaps = np.diff(hashes, prepend=hashes[:1])
     gaps[::_PAGE_HASHES] = 0
-    counts = np.diff(heads, append=len(entries)) - 1
+    counts = np.diff(heads, append=len(entries))
     steps = np.diff(entries, prepend=0)
     steps[heads] = entries[heads]
-    columns = [_Planes(gaps), _Planes(counts), _Planes(steps)]
+    stored = np.repeat(counts < FREQUENT, counts)
+    stored[heads] = True
+    steps = steps[stored]
+    kept = _stored_lengths(counts)
+    heads = np.cumsum(kept) - kept
+    columns = [_Planes(gaps), _Planes(counts - 1), _Planes(steps)]
     widths = [column.width for column in columns]
     pages = []
     for begin in range(0, len(hashes), _PAGE_HASHES):
         end = min(begin + _PAGE_HASHES, len(hashes))
         low = int(heads[begin])
-        high = int(heads[end]) if end < len(heads) else len(entries)
+        high = int(heads[end]) if end < len(heads) else len(steps)
         header = _PAGE.pack(end - begin, high - low, *widths, 0)
         spans = ((begin, end), (begin, end), (low, high))
         parts = [c.cut(*span) for c, span in zip(columns, spans, strict=True)]
         pages.append(b"".join([header, *parts]))
     return pages
+
+
+def _stored_lengths(counts: Int64s) -> Int64s:
+    return np.where(counts < FREQUENT, counts, 1)
 
 
 class _Planes:
@@ -244,11 +264,15 @@ class PostingsIndex:
         index = int(np.searchsorted(self._pages.keys, wanted, side="right")) - 1
         if index < 0:
             return None
-        rows = _find_in_page(self._pages.page(index), int(self._pages.keys[index]), wanted)
-        return None if rows is None else Postings(rows, certain=wanted not in self._shared)
+        found = _find_in_page(self._pages.page(index), int(self._pages.keys[index]), wanted)
+        if found is None:
+            return None
+        rows, count = found
+        return Postings(rows, count, certain=wanted not in self._shared)
 
 
-def _find_in_page(page: bytes, key: int, wanted: int) -> Int64s | None:
+def _find_in_page(page: bytes, key: int, wanted: int) -> tuple[Int64s, int] | None:
+    """(stored entries, how many there are) of a hash."""
     n, m, *widths, _ = _PAGE.unpack_from(page)
     at = _PAGE.size
     columns = []
@@ -261,5 +285,7 @@ def _find_in_page(page: bytes, key: int, wanted: int) -> Int64s | None:
     if position == n or hashes[position] != wanted:
         return None
     lengths = counts[: position + 1].astype(np.int64) + 1
-    begin = int(lengths[:-1].sum())
-    return np.cumsum(steps[begin : begin + int(lengths[-1])].astype(np.int64))
+    stored = _stored_lengths(lengths)
+    begin = int(stored[:-1].sum())
+    rows = np.cumsum(steps[begin : begin + int(stored[-1])].astype(np.int64))
+    return rows, int(lengths[-1])

@@ -25,6 +25,7 @@ from logd.store.selection import (
     NONE,
     Bools,
     ByText,
+    Counted,
     Everything,
     Nothing,
     Rows,
@@ -167,10 +168,22 @@ class ChunkSearch:
             items = self._reader.messages_column().templates().items if len(codes) else []
             codes = _where(codes, lambda code: matches_words(words, _static_text(items[code])))
             return self._by_text(TEMPLATE, codes)
+        return self._verified(self._candidates(words), words)
+
+    def _candidates(self, words: Sequence[Word]) -> Selection:
+        """Rows among which those with all words are. Frequent variables are only looked for if
+        nothing narrower is known: the text decides afterwards anyway."""
         candidates: Selection = ALL
+        frequent: list[Counted] = []
         for word in words:
-            candidates = both(candidates, self._message([word]), self.expand)
-        return self._verified(candidates, words)
+            found = self._message([word])
+            if isinstance(found, Counted):
+                frequent.append(found)
+            else:
+                candidates = both(candidates, found, self.expand)
+        if isinstance(candidates, Everything) and frequent:
+            return min(frequent, key=lambda found: found.count)
+        return candidates
 
     def _verified(self, candidates: Selection, words: Sequence[Word]) -> Selection:
         """The candidate rows whose message holds the words side by side."""
@@ -180,6 +193,8 @@ class ChunkSearch:
             rows = np.arange(self.count)
         elif isinstance(candidates, ByText):
             rows = np.flatnonzero(self.expand(candidates))
+        elif isinstance(candidates, Counted):
+            rows = np.flatnonzero(candidates.find())
         else:
             rows = np.flatnonzero(candidates.mask)
         return self._rows(self._matching(rows, words))
@@ -207,14 +222,20 @@ class ChunkSearch:
         """The rows that hold the word as a variable of their message."""
         if word.kind is WordKind.EXACT:
             return self._exact_variable(word) if _has_digit(word.text) else NONE
+        found = self._read_variables(word)
+        return Rows(found) if found.any() else NONE
+
+    def _read_variables(self, word: Word) -> Bools:
+        """bool[count]: the rows one of whose variables matches the word."""
+        column = self._reader.messages_column()
         found = np.zeros(self.count, np.bool_)
         for block in range(self._reader.blocks()):
             self._check()
-            hits = matching_variables(self._reader.messages_column().variables(block), word)
+            hits = matching_variables(column.variables(block), word)
             if len(hits):
-                rows = self._reader.messages_column().layout(block).rows()[hits]
+                rows = column.layout(block).rows()[hits]
                 found[rows + self._reader.block_rows(block).start] = True
-        return Rows(found) if found.any() else NONE
+        return found
 
     def _exact_variable(self, word: Word) -> Selection:
         try:
@@ -225,9 +246,14 @@ class ChunkSearch:
         if found is None:
             return NONE
         if not found.certain:
+            if not found.is_whole:
+                mask = self._read_variables(word)
+                return Rows(mask) if mask.any() else NONE
             return self._rows(self._matching(found.rows, [word]))
         if not len(self._matching(found.rows[:1], [word])):
             return NONE
+        if not found.is_whole:
+            return Counted(found.count, lambda: self._read_variables(word))
         return self._rows(found.rows)
 
     # ------------------------------------------------------------ meta

@@ -7,11 +7,17 @@ reads: 0.1 ms where little is stored, half a second for the gigabyte of a billio
 within values has checksums of its own.
 """
 
+import struct
 from pathlib import Path
+from typing import Final
 
 import lmdb.verify
 
 from logd.errors import Corruption
+
+_META_PAGES: Final = (0, 4096)
+_FLAGS: Final = struct.Struct("=44xH46xH")  # of the free list and of the one database, in a page
+_WRITTEN_FLAGS: Final = (8, 0)  # integer keys; none
 
 
 def size_bytes(path: Path) -> int:
@@ -27,3 +33,8 @@ def check_structure(path: Path) -> None:
         raise Corruption(path, 0, f"no LMDB file: {error}") from error
     if problems:
         raise Corruption(path, 0, f"{len(problems)} faults in its structure: {problems[0]}")
+    with path.open("rb") as file:
+        pages = file.read(2 * 4096)
+    for offset in _META_PAGES:  # LMDB believes these: other flags end the process
+        if _FLAGS.unpack_from(pages, offset) != _WRITTEN_FLAGS:
+            raise Corruption(path, offset, "the flags of a meta page are not as written")

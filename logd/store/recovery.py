@@ -95,12 +95,12 @@ class _Recovery:
     # ------------------------------------------------------------ the index
 
     def _open_index(self) -> tuple[ProjectIndex, IndexContent]:
-        """The index and what it says; one that is not complete begins anew and says nothing."""
+        """The index and what it says; one that cannot be trusted begins anew and says nothing."""
         index: ProjectIndex | None = None
         try:
             index = ProjectIndex(self._layout.index)
             content = index.content()
-            if content.watermark is not None or not content.rows:
+            if self._is_trusted(content):
                 return index, content
             index.close()
             self._files.remove_tree(self._layout.index)
@@ -113,21 +113,23 @@ class _Recovery:
         index = ProjectIndex(self._layout.index)
         return index, index.content()
 
+    def _is_trusted(self, content: IndexContent) -> bool:
+        """It is complete, or empty, and the segment files that it names are there: where they are
+        not, it may be an older state of the index, and what it does not know no leftover."""
+        there = set(self._segments.names())
+        missing = [row for row in content.rows if _name_of(row) not in there]
+        for row in missing:
+            path = self._segments.path(_name_of(row))
+            self._damaged.found.append(Corruption(path, row.offset, "the segment file is missing"))
+        return not missing and (content.watermark is not None or not content.rows)
+
     # ------------------------------------------------------------ the segments
 
     def _reconcile(
         self, index: ProjectIndex, content: IndexContent, wals: Sequence[WalContent]
     ) -> list[ChunkRow]:
         """The rows of all chunks there are; the index and the files agree when this returns."""
-        names = self._segments.names()
-        there = set(names)
-        rows = [row for row in content.rows if _name_of(row) in there]
-        for row in content.rows:
-            if _name_of(row) not in there:
-                path = self._segments.path(_name_of(row))
-                self._damaged.found.append(
-                    Corruption(path, row.offset, "the segment file is missing")
-                )
+        names, rows = self._segments.names(), list(content.rows)
         ends = _ends(rows)
         beyond = [n for n in names if n not in ends or self._segments.size(n) > ends[n]]
         unknown, damaged = self._scan(beyond, ends)

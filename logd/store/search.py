@@ -21,6 +21,7 @@ from logd.store.selection import (
     NONE,
     Bools,
     ByText,
+    Counted,
     Everything,
     Nothing,
     Rows,
@@ -233,6 +234,8 @@ class _PartSearch:
             counts = part.text_counts(selection.kind)
             of_level = counts.sum(axis=0) if self._level is None else counts[self._level]
             return int(of_level[selection.texts].sum())
+        if whole and isinstance(selection, Counted) and self._level is None:
+            return selection.count
         if self._high - self._low == part.count:
             return int(np.count_nonzero(self._matching()))
         return int(np.count_nonzero(self._matching()[self._rows_at(self._low, self._high)]))
@@ -305,6 +308,8 @@ def _to_mask(selection: Selection, part: SearchPart) -> Bools:
         return selection.mask
     if isinstance(selection, ByText):
         return part.expand(selection)
+    if isinstance(selection, Counted):
+        return selection.find()
     return np.full(part.count, isinstance(selection, Everything), np.bool_)
 
 

@@ -4,6 +4,7 @@ A selection is exact. While a search only touched words of one dictionary (templ
 stays a set of that dictionary's texts, whose rows are counted without being looked at.
 """
 
+from collections.abc import Callable
 from typing import Protocol
 
 import msgspec
@@ -35,7 +36,14 @@ class Rows(msgspec.Struct, frozen=True):
     mask: Bools
 
 
-Selection = Everything | Nothing | ByText | Rows
+class Counted(msgspec.Struct, frozen=True):
+    """So many rows, at least one; `find()` looks for them, and gives the mask."""
+
+    count: int
+    find: Callable[[], Bools]
+
+
+Selection = Everything | Nothing | ByText | Rows | Counted
 
 ALL = Everything()
 NONE = Nothing()
@@ -77,10 +85,12 @@ def inverse(a: Selection) -> Selection:
         return ALL
     if isinstance(a, ByText):
         return _by_text(a.kind, ~a.texts)
-    return _rows(~a.mask)
+    return _rows(~a.mask if isinstance(a, Rows) else ~a.find())
 
 
-def _mask(a: ByText | Rows, expand: Expand) -> Bools:
+def _mask(a: ByText | Rows | Counted, expand: Expand) -> Bools:
+    if isinstance(a, Counted):
+        return a.find()
     return a.mask if isinstance(a, Rows) else expand(a)
 
 

@@ -4,11 +4,13 @@ import gzip
 import json
 import zlib
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 from uuid import uuid4
 
 import httpx
 import pytest
+import trio
 import zstandard
 from live_daemon import Daemon, DaemonFactory
 
@@ -420,6 +422,35 @@ async def test_a_deleted_project_leaves_no_files_and_its_key_no_access(daemon: D
     assert (await ingest(daemon, [daemon.entry()])).status_code == 401
     logs = f"/v1/projects/{daemon.project}/logs"
     assert (await daemon.call("GET", logs, daemon.admin)).status_code == 404
+
+
+async def test_a_project_deleted_at_work_leaves_no_files(daemon: Daemon) -> None:
+    """Neither do those who work on it see anything but that it is gone."""
+    project = f"/v1/orgs/{daemon.org}/projects/{daemon.project}"
+    logs = f"/v1/projects/{daemon.project}/logs"
+    seen: set[int] = set()
+    at_work = [trio.Event() for _ in range(6)]
+
+    async def repeat(method: str, path: str, secret: str, began: trio.Event, **more: Any) -> None:
+        status = 200
+        while status == 200:
+            status = (await daemon.call(method, path, secret, **more)).status_code
+            seen.add(status)
+            began.set()
+
+    async with trio.open_nursery() as nursery:
+        for began in at_work[:3]:
+            entry = [daemon.entry()] * 50
+            ingesting = partial(repeat, "POST", "/v1/ingest", daemon.key, began, json=entry)
+            nursery.start_soon(ingesting)
+        for began in at_work[3:]:
+            nursery.start_soon(repeat, "GET", logs, daemon.admin, began)
+        for began in at_work:
+            await began.wait()
+        for _ in range(2):
+            nursery.start_soon(daemon.call, "DELETE", project, daemon.admin)
+    assert seen == {200, 401, 404}
+    assert list((daemon.data / "projects").iterdir()) == []
 
 
 async def test_a_deleted_organisation_takes_its_projects_along(daemon: Daemon) -> None:

@@ -2,6 +2,7 @@
 
 import gzip
 import zlib
+from typing import Protocol
 
 import pytest
 import trio
@@ -14,24 +15,38 @@ from raw_http import (
     parse,
     read_answer,
     read_to_end,
-    request,
     send_what_is_taken,
 )
+from raw_http import request as http_request
 
 from logd.config import KIB
 
 LIMIT = 128 * KIB
 
 
-def ingest(daemon: Daemon, *headers: str, body: bytes = b"") -> bytes:
-    return request("POST", "/v1/ingest", f"Authorization: Bearer {daemon.key}", *headers, body=body)
+class Ingest(Protocol):
+    def __call__(self, daemon: Daemon, *headers: str, body: bytes = b"") -> bytes: ...
+
+
+@pytest.fixture(params=["lane", "server"])
+def ingest(request: pytest.FixtureRequest) -> Ingest:
+    """A request that the fast lane answers, or one that it leaves to the HTTP server."""
+    marks = () if request.param == "lane" else ("TE: trailers",)
+
+    def make(daemon: Daemon, *headers: str, body: bytes = b"") -> bytes:
+        credential = f"Authorization: Bearer {daemon.key}"
+        return http_request("POST", "/v1/ingest", credential, *marks, *headers, body=body)
+
+    return make
 
 
 def chunk(data: bytes) -> bytes:
     return b"%x\r\n%b\r\n" % (len(data), data)
 
 
-async def test_a_declared_body_over_the_limit_is_refused_unread(make_daemon: DaemonFactory) -> None:
+async def test_a_declared_body_over_the_limit_is_refused_unread(
+    make_daemon: DaemonFactory, ingest: Ingest
+) -> None:
     async with make_daemon(max_body_bytes=LIMIT) as daemon, connected(daemon) as stream:
         await stream.send_all(ingest(daemon, "Content-Length: 1000000000"))
         answer = await read_answer(stream)
@@ -39,7 +54,9 @@ async def test_a_declared_body_over_the_limit_is_refused_unread(make_daemon: Dae
         assert answer.headers["connection"] == "close"
 
 
-async def test_a_chunked_body_over_the_limit_is_cut(make_daemon: DaemonFactory) -> None:
+async def test_a_chunked_body_over_the_limit_is_cut(
+    make_daemon: DaemonFactory, ingest: Ingest
+) -> None:
     async with make_daemon(max_body_bytes=LIMIT) as daemon:
         async with connected(daemon) as stream:
             await stream.send_all(ingest(daemon, "Transfer-Encoding: chunked"))
@@ -51,7 +68,7 @@ async def test_a_chunked_body_over_the_limit_is_cut(make_daemon: DaemonFactory) 
 
 
 async def test_a_body_a_little_over_the_limit_leaves_the_connection_usable(
-    make_daemon: DaemonFactory,
+    make_daemon: DaemonFactory, ingest: Ingest
 ) -> None:
     async with make_daemon(max_body_bytes=LIMIT) as daemon, connected(daemon) as stream:
         size = LIMIT + 1000
@@ -63,7 +80,7 @@ async def test_a_body_a_little_over_the_limit_leaves_the_connection_usable(
         assert (await read_answer(stream, answer.rest)).status == 200
 
 
-async def test_a_body_of_the_limit_is_taken(make_daemon: DaemonFactory) -> None:
+async def test_a_body_of_the_limit_is_taken(make_daemon: DaemonFactory, ingest: Ingest) -> None:
     async with make_daemon(max_body_bytes=LIMIT) as daemon, connected(daemon) as stream:
         body = b"[]" + b" " * (LIMIT - 2)
         await stream.send_all(ingest(daemon, f"Content-Length: {len(body)}", body=body))
@@ -75,16 +92,20 @@ async def test_the_answer_to_an_unread_body_arrives(make_daemon: DaemonFactory) 
     async with make_daemon(max_body_bytes=LIMIT) as daemon, connected(daemon) as stream:
         size = 4_000_000
         await stream.send_all(
-            request("POST", "/v1/ingest", f"Content-Length: {size}") + b" " * size
+            http_request("POST", "/v1/ingest", f"Content-Length: {size}") + b" " * size
         )
         answer = parse(await read_to_end(stream))
         assert answer is not None
         assert answer.status == 401
 
 
-async def test_a_small_refused_body_leaves_the_connection_usable(daemon: Daemon) -> None:
+async def test_a_small_refused_body_leaves_the_connection_usable(
+    daemon: Daemon, ingest: Ingest
+) -> None:
     async with connected(daemon) as stream:
-        await stream.send_all(request("POST", "/v1/ingest", "Content-Length: 5", body=b"hello"))
+        await stream.send_all(
+            http_request("POST", "/v1/ingest", "Content-Length: 5", body=b"hello")
+        )
         first = await read_answer(stream)
         assert first.status == 401
         assert "connection" not in first.headers
@@ -103,7 +124,7 @@ async def test_a_small_refused_body_leaves_the_connection_usable(daemon: Daemon)
     ids=["gzip", "deflate", "zstd with a size", "zstd without"],
 )
 async def test_a_bomb_is_refused_at_the_limit(
-    make_daemon: DaemonFactory, encoding: str, bomb: bytes
+    make_daemon: DaemonFactory, ingest: Ingest, encoding: str, bomb: bytes
 ) -> None:
     async with make_daemon(max_body_bytes=LIMIT) as daemon, connected(daemon) as stream:
         assert len(bomb) < LIMIT
@@ -120,7 +141,9 @@ async def test_a_bomb_is_refused_at_the_limit(
         await assert_healthy(daemon)
 
 
-async def test_a_body_that_stalls_is_answered_408(make_daemon: DaemonFactory) -> None:
+async def test_a_body_that_stalls_is_answered_408(
+    make_daemon: DaemonFactory, ingest: Ingest
+) -> None:
     async with make_daemon(stall_timeout_seconds=0.2) as daemon, connected(daemon) as stream:
         await stream.send_all(ingest(daemon, "Content-Length: 100", body=b"["))
         answer = parse(await read_to_end(stream))
@@ -128,7 +151,9 @@ async def test_a_body_that_stalls_is_answered_408(make_daemon: DaemonFactory) ->
         assert (answer.status, answer.code) == (408, "body_too_slow")
 
 
-async def test_a_body_that_trickles_is_answered_408(make_daemon: DaemonFactory) -> None:
+async def test_a_body_that_trickles_is_answered_408(
+    make_daemon: DaemonFactory, ingest: Ingest
+) -> None:
     async with make_daemon(stall_timeout_seconds=0.3) as daemon, connected(daemon) as stream:
         await stream.send_all(ingest(daemon, "Content-Length: 100000"))
         received = await _trickle(stream)
@@ -153,7 +178,7 @@ async def _trickle(stream: trio.SocketStream) -> bytes:
 
 
 async def test_bodies_beyond_the_memory_are_turned_away_and_others_go_on(
-    make_daemon: DaemonFactory,
+    make_daemon: DaemonFactory, ingest: Ingest
 ) -> None:
     async with make_daemon(max_body_bytes=LIMIT, body_memory_bytes=LIMIT) as daemon:
         half = LIMIT // 2
@@ -183,7 +208,7 @@ async def _first_answer(*streams: trio.SocketStream) -> Answer:
     return answers[0]
 
 
-async def test_a_chunked_body_arrives_whole(daemon: Daemon) -> None:
+async def test_a_chunked_body_arrives_whole(daemon: Daemon, ingest: Ingest) -> None:
     async with connected(daemon) as stream:
         await stream.send_all(ingest(daemon, "Transfer-Encoding: chunked"))
         for piece in (b"[", b" ", b"]"):

@@ -135,7 +135,7 @@ def _reading(fields: dict[str, Member]) -> tuple[Row | None, bool]:
     assert isinstance(ts_ns, int)
     row = Row(
         ts_ns=ts_ns,
-        level=LEVELS.index(values["level"]),  # type: ignore[arg-type]
+        level=LEVELS.index(values["level"]),
         message=str(values["message"]),
         source=str(values["source"]),
         tags=tags if isinstance(tags, bytes) else b"[]",

@@ -1,12 +1,17 @@
 """A chunk back into rows, through the public functions of the format alone."""
 
+import itertools
+
 import numpy as np
 import numpy.typing as npt
 from format_samples import Row
 
 from logd.format.chunk import (
+    MESSAGE_PARTS,
+    META_PARTS,
     IdempotencyRecord,
     Part,
+    SplitParts,
     count_placeholders,
     decode_codes,
     decode_head,
@@ -52,43 +57,52 @@ class DecodedChunk:
         times = decode_times(head.parts[Part.TIMES, 0], self.raw[Part.TIMES, 0], head)
         sources = self.raw[Part.SOURCES, 0].split(SEPARATOR)
         tag_lists = self.raw[Part.TAG_LISTS, 0].split(SEPARATOR)
-        blocks = [(start, self._block(index, start)) for index, start in self._starts()]
-        texts = [pair for _, block in blocks for pair in block]
         return [
             Row(ts_ns, level, message.decode(), sources[source].decode(), tag_lists[tags], meta)
-            for ts_ns, level, (message, meta), source, tags in zip(
+            for ts_ns, level, message, source, tags, meta in zip(
                 times.tolist(),
                 self._codes(Part.LEVELS).tolist(),
-                texts,
+                self._split_texts(MESSAGE_PARTS),
                 self._codes(Part.SOURCE_CODES).tolist(),
                 self._codes(Part.TAG_CODES).tolist(),
+                self._metas(),
                 strict=True,
             )
         ]
 
-    def _starts(self) -> list[tuple[int, int]]:
-        return list(enumerate(range(0, self.head.count, self.head.block_entries)))
+    def _blocks(self) -> list[slice]:
+        size, count = self.head.block_entries, self.head.count
+        return [slice(start, min(start + size, count)) for start in range(0, count, size)]
 
-    def _block(self, index: int, start: int) -> list[tuple[bytes, bytes]]:
-        """(message, meta) of each row of a block."""
-        codes = self.template_codes[start : start + self.head.block_entries]
-        slots = count_placeholders(self.templates)
-        layout = SlotLayout(codes, slots)
-        lengths = from_planes(self.raw[Part.VAR_LENGTHS, index], layout.variables, np.uint32)
-        messages = join_texts_at(
-            np.arange(len(codes)),
-            layout,
-            [self.templates[code] for code in codes],
-            slots,
-            self.raw[Part.VAR_DATA, index],
-            np.cumsum(lengths.astype(np.int64)),
-        )
-        metas = self.raw[Part.METAS, index]
-        at = edges(metas, len(codes)).tolist()
-        return [
-            (message, metas[begin : end - 1])
-            for message, begin, end in zip(messages, at, at[1:], strict=False)
-        ]
+    def _metas(self) -> list[bytes]:
+        if (META_PARTS.templates, 0) in self.raw:
+            assert (Part.METAS, 0) not in self.raw
+            return self._split_texts(META_PARTS)
+        out = []
+        for index, block in enumerate(self._blocks()):
+            raw = self.raw[Part.METAS, index]
+            at = edges(raw, block.stop - block.start).tolist()
+            out += [raw[begin : end - 1] for begin, end in itertools.pairwise(at)]
+        return out
+
+    def _split_texts(self, kinds: SplitParts) -> list[bytes]:
+        """The texts of all rows, of a column that is kept as templates and variables."""
+        templates = self.raw[kinds.templates, 0].split(SEPARATOR)
+        slots = count_placeholders(templates)
+        codes = self._codes(kinds.codes)
+        out = []
+        for index, block in enumerate(self._blocks()):
+            layout = SlotLayout(codes[block], slots)
+            lengths = from_planes(self.raw[kinds.lengths, index], layout.variables, np.uint32)
+            out += join_texts_at(
+                np.arange(len(layout.codes)),
+                layout,
+                [templates[code] for code in layout.codes],
+                slots,
+                self.raw[kinds.data, index],
+                np.cumsum(lengths.astype(np.int64)),
+            )
+        return out
 
     def _records(self) -> list[IdempotencyRecord]:
         raw = self.raw.get((Part.IDEMPOTENCY, 0))

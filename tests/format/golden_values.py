@@ -64,7 +64,19 @@ ROWS = tuple(
         "id 0123456789abcdef0123456789abcdef seen 2 times",
     ])
 )  # fmt: skip
-"""Seven entries: two blocks of four, times that fall, texts of all kinds."""
+"""Seven entries: two blocks of four, times that fall, texts of all kinds, metas as they came."""
+
+MORE_ROWS = tuple(
+    Row(
+        ts_ns=1_700_000_001_000_000_000 + 5_000 * index,
+        level=3 if index % 5 == index % 3 else 1,
+        message=f"query {index} failed" if index % 5 == index % 3 else f"query {index} took 7ms",
+        source="db",
+        meta=b'{"id": %d, "user":"u%d", "ms":[%d]}' % (index, index % 7, index * index % 100),
+    )
+    for index in range(200)
+)
+"""Times that rise, levels that follow the template, metas of one shape."""
 
 RECORDS = (IdempotencyRecord(_RETRY, Seq(4099), 3, -1),)
 
@@ -90,13 +102,19 @@ def built_chunk() -> BuiltChunk:
     return chunk.build_chunk(batch_of(ROWS), FIRST_SEQ, RECORDS, block_entries=4)
 
 
+def second_chunk() -> BuiltChunk:
+    first_seq = Seq(FIRST_SEQ + len(ROWS))
+    return chunk.build_chunk(batch_of(MORE_ROWS), first_seq, block_entries=64)
+
+
 def _wal() -> bytes:
     frames = b"".join(buffer for frame in FRAMES for buffer in wal.encode_frame(frame))
     return wal.encode_header(PROJECT, FIRST_SEQ) + frames
 
 
 def _segment() -> bytes:
-    return segment.encode_header(PROJECT, FIRST_SEQ, CREATED_NS) + built_chunk().data
+    header = segment.encode_header(PROJECT, FIRST_SEQ, CREATED_NS)
+    return header + built_chunk().data + second_chunk().data
 
 
 FILES: dict[str, Callable[[], bytes]] = {

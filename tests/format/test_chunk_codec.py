@@ -83,8 +83,9 @@ def test_blocks_may_be_full_or_not(count: int) -> None:
 @pytest.mark.parametrize("count", [1, 7, 8, 9, 16, 17])
 def test_every_block_has_its_parts(count: int) -> None:
     chunk = DecodedChunk(chunk_of(typical_rows(count), block_entries=8))
-    blocks = {block for kind, block in chunk.head.parts if kind == Part.METAS}
-    assert blocks == set(range(-(-count // 8)))
+    for kind in (Part.VAR_LENGTHS, Part.VAR_DATA):
+        blocks = {block for known, block in chunk.head.parts if known == kind}
+        assert blocks == set(range(-(-count // 8)))
     assert chunk.rows == typical_rows(count)
 
 
@@ -115,6 +116,42 @@ def test_messages_of_one_template_keep_their_variables_apart() -> None:
     chunk = DecodedChunk(chunk_of(some, block_entries=8))
     assert chunk.templates == [b"\xff of \xff"]
     assert chunk.rows == some
+
+
+# ---------------------------------------------------------------- metas
+
+
+def metas_chunk(metas: list[bytes]) -> DecodedChunk:
+    chunk = DecodedChunk(chunk_of([Row(meta=meta) for meta in metas], block_entries=64))
+    assert [row.meta for row in chunk.rows] == metas
+    return chunk
+
+
+def test_metas_of_one_shape_are_templates_and_variables() -> None:
+    chunk = metas_chunk([
+        b'{"id": %d, "user":"u%d", "ms":[%d]}' % (n, n % 7, n * n % 100) for n in range(200)
+    ])  # fmt: skip
+    assert chunk.raw[Part.META_TEMPLATES, 0] == b'{"id": \xff, "user":"\xff", "ms":[\xff]}'
+    assert {block for kind, block in chunk.raw if kind == Part.META_DATA} == {0, 1, 2, 3}
+    assert (Part.METAS, 0) not in chunk.raw
+
+
+def test_metas_of_no_shape_stay_as_they_are() -> None:
+    letters = np.random.default_rng(5).choice(list("abcdefghijklmnopqrstuvwxyz"), (200, 40))
+    chunk = metas_chunk([b'{"text":"%s"}' % "".join(line).encode() for line in letters.tolist()])
+    assert {block for kind, block in chunk.raw if kind == Part.METAS} == {0, 1, 2, 3}
+    assert (Part.META_TEMPLATES, 0) not in chunk.raw
+
+
+def test_metas_that_change_their_shape_come_back() -> None:
+    """The first block decides for all."""
+    plain = [
+        b'{"key-%d":{"x":[1,2,%d]}, "\\u00e9 \xc3\xa9" : "\\\\"}' % (n, n * n) for n in range(64)
+    ]
+    prose = [b'{"%s":"%s"}' % (b"a" * n, b"z" * (64 - n)) for n in range(64)]
+    mixed = [b"{}", b'{"a":1}', b'{"a": 1}', b'{"a":1,"a":2}'] * 16
+    for metas in (plain + prose + mixed, prose + plain + mixed, mixed + prose + plain):
+        metas_chunk(metas)
 
 
 # ---------------------------------------------------------------- times

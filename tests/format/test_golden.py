@@ -10,6 +10,7 @@ from golden_values import GOLDEN
 
 from logd.format import postings, segment, vocabulary, wal
 from logd.format.body import decode_body
+from logd.format.chunk import BY_TEMPLATE, ZIGZAG, Part
 from logd.format.directory import decode_row
 from logd.format.pages import PagedValue
 from logd.format.postings import PostingsIndex
@@ -23,6 +24,19 @@ def stored(kind: str) -> list[Path]:
 
 def newest(name: str) -> bytes:
     return (GOLDEN / name).read_bytes()
+
+
+def chunks_of(data: bytes) -> list[DecodedChunk]:
+    """The chunks of a segment file."""
+    chunks, offset = [], segment.HEADER_BYTES
+    while offset < len(data):
+        chunks.append(DecodedChunk(data[offset:]))
+        offset += chunks[-1].head.chunk_bytes
+    return chunks
+
+
+def encodings(chunk: DecodedChunk) -> dict[tuple[int, int], int]:
+    return {key: part.encoding for key, part in chunk.head.parts.items()}
 
 
 def test_each_format_has_a_golden_file_of_its_version() -> None:
@@ -63,11 +77,24 @@ def test_a_stored_segment_is_read(path: Path) -> None:
     header = segment.decode_header(data)
     assert (header.project, header.first_seq) == (PROJECT, golden.FIRST_SEQ)
     assert header.created_ns == golden.CREATED_NS
-    chunk = DecodedChunk(data[segment.HEADER_BYTES :])
-    assert tuple(chunk.rows) == golden.ROWS
-    assert tuple(chunk.records) == golden.RECORDS
-    assert chunk.head.first_seq == golden.FIRST_SEQ
-    assert chunk.head.level_counts == (2, 2, 2, 1)
+    first, second = chunks_of(data)
+    assert tuple(first.rows) == golden.ROWS
+    assert tuple(first.records) == golden.RECORDS
+    assert first.head.first_seq == golden.FIRST_SEQ
+    assert first.head.level_counts == (2, 2, 2, 1)
+    assert tuple(second.rows) == golden.MORE_ROWS
+    assert second.records == []
+    assert second.head.first_seq == first.head.next_seq
+
+
+def test_the_golden_chunks_use_every_encoding() -> None:
+    (name,) = (name for name in golden.FILES if name.startswith("segment"))
+    parts = [part for chunk in chunks_of(newest(name)) for part in chunk.head.parts.items()]
+    assert {kind for (kind, _), _ in parts} == set(Part)
+    times = {part.encoding for (kind, _), part in parts if kind == Part.TIMES}
+    assert times == {3, 6 + ZIGZAG}
+    levels = {part.encoding for (kind, _), part in parts if kind == Part.LEVELS}
+    assert levels == {0, BY_TEMPLATE}
 
 
 @pytest.mark.parametrize("path", stored("vocabulary"), ids=lambda path: path.name)
@@ -117,12 +144,10 @@ def test_a_segment_is_written_with_the_same_bytes_in_its_frames() -> None:
     (name,) = (name for name in golden.FILES if name.startswith("segment"))
     old, new = newest(name), golden.FILES[name]()
     assert new[: segment.HEADER_BYTES] == old[: segment.HEADER_BYTES]
-    stored_chunk = DecodedChunk(old[segment.HEADER_BYTES :])
-    written = DecodedChunk(new[segment.HEADER_BYTES :])
-    assert written.raw == stored_chunk.raw
-    assert list(written.raw) == list(stored_chunk.raw)  # in the same order
-    encodings = {key: part.encoding for key, part in stored_chunk.head.parts.items()}
-    assert {key: part.encoding for key, part in written.head.parts.items()} == encodings
+    for chunk, written in zip(chunks_of(old), chunks_of(new), strict=True):
+        assert written.raw == chunk.raw
+        assert list(written.raw) == list(chunk.raw)  # in the same order
+        assert encodings(written) == encodings(chunk)
 
 
 @pytest.mark.parametrize("magic", [vocabulary.MAGIC, postings.MAGIC])

@@ -1,4 +1,4 @@
-"""Flipped bits in WAL and segments: found or harmless; no wrong row, and nothing else is missing."""
+"""Flipped bits in WAL and segments: found or harmless, no row is wrong, nothing else is missing."""
 
 import functools
 import random

@@ -333,3 +333,22 @@ def test_segments_are_rolled_by_size_and_by_age() -> None:
             frozen(world, 20)
         assert len(segments(world)) > 3
         assert world.seqs() == list(range(20 * 14))
+
+
+@pytest.mark.parametrize("merged", [False, True])
+def test_an_older_state_of_the_index_loses_no_entry(merged: bool) -> None:
+    with new_world() as world:
+        frozen(world, 20, 2, 2)
+        world.reopen()
+        older = world.root.parent / "older"
+        shutil.copytree(world.layout.index, older)
+        if merged:
+            assert world.project.merge()
+        frozen(world, 9)
+        world.crash()
+        shutil.rmtree(world.layout.index)
+        older.rename(world.layout.index)
+        world.open()
+        assert world.seqs() == list(range(33))
+        assert world.reopen().damage == ()
+        assert world.seqs() == list(range(33))
