@@ -38,6 +38,7 @@ from logd.store.files import OsFiles
 from logd.store.layout import DataLayout
 from logd.store.limits import StoreLimits
 from logd.store.store import Store, lock_directory
+from logd.words import fold
 
 log = logging.getLogger("logd")
 
@@ -68,14 +69,22 @@ def run(config: Config, environ: Mapping[str, str]) -> int:
     logging.basicConfig(
         level=config.log_level.upper(), format="%(asctime)s %(levelname)s %(name)s: %(message)s"
     )
-    _raise_descriptor_limit()
-    set_up_allocator()
+    prepare_process()
+    code = 0
     try:
         trio.run(_run_until_signal, config, environ)
-    except (LogdError, OSError) as error:
-        log.error("cannot start: %s", error)
-        return 1
-    return 0
+    except* (LogdError, OSError) as group:
+        for error in group.exceptions:
+            log.error("cannot start: %s", error)
+        code = 1
+    return code
+
+
+def prepare_process() -> None:
+    """What the whole process needs, before `serve`."""
+    _raise_descriptor_limit()
+    set_up_allocator()
+    fold("\u00c9")  # its table is made now, not in the first query that needs it
 
 
 async def _run_until_signal(config: Config, environ: Mapping[str, str]) -> None:
@@ -151,8 +160,8 @@ def _control(layout: DataLayout) -> Control:
     return Control.open(layout.control, clock=time.time_ns, random_bytes=os.urandom)
 
 
-def _logs(config: Config, layout: DataLayout) -> AbstractAsyncContextManager[Logs]:
-    limits = StoreLimits(
+def store_limits(config: Config) -> StoreLimits:
+    return StoreLimits(
         chunk_entries=config.chunk_entries,
         chunk_bytes=config.chunk_bytes,
         segment_bytes=config.segment_bytes,
@@ -161,7 +170,10 @@ def _logs(config: Config, layout: DataLayout) -> AbstractAsyncContextManager[Log
         cache_bytes=config.cache_bytes,
         min_free_disk_bytes=config.min_free_disk_bytes,
     )
-    store = Store(OsFiles(), layout, limits, time.time_ns)
+
+
+def _logs(config: Config, layout: DataLayout) -> AbstractAsyncContextManager[Logs]:
+    store = Store(OsFiles(), layout, store_limits(config), time.time_ns)
     relaxed = config.durability == "interval"
     interval_s = config.sync_interval_ms / 1000 if relaxed else None
     return open_logs(store, time.time_ns, config.query_threads, interval_s)

@@ -62,10 +62,12 @@ def run(args: argparse.Namespace) -> int:
     import trio
 
     from logd.cli.owner import owned_control
+    from logd.run import prepare_process
 
     logging.basicConfig(level="WARNING", format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     with owned_control(config.data) as control:
         secrets = _secrets(control, config.data / SECRETS_FILE, anew=args.new_secrets)
+    prepare_process()
     trio.run(_serve, config, secrets)
     return OK
 

@@ -55,12 +55,13 @@ def run_reindex(args: argparse.Namespace) -> int:
     import time
 
     from logd.cli.owner import owned
+    from logd.run import store_limits
     from logd.store.check import reindex_store
     from logd.store.files import OsFiles
-    from logd.store.limits import StoreLimits
 
     with owned(config.data) as layout:
-        chunks = reindex_store(OsFiles(), layout, _projects(layout), StoreLimits(), time.time_ns)
+        limits = store_limits(config)
+        chunks = reindex_store(OsFiles(), layout, _projects(layout), limits, time.time_ns)
     print(f"{chunks:,} chunks indexed")
     return OK
 

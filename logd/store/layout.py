@@ -3,6 +3,7 @@
     FORMAT                                  format of the directory, one line of text
     lock                                    held by the daemon
     logd.sock                               the admin socket
+    quickstart.json                         secrets of `logd quickstart`, if that was used
     control/                                users, organisations, projects, keys
     projects/<uuid>/wal/<first-seq>.wal     frames not yet frozen
     projects/<uuid>/segments/<first-seq>-<n>.seg   chunks; n tells files of one first seq apart

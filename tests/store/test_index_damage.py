@@ -4,7 +4,7 @@ lives."""
 import functools
 import random
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -97,7 +97,7 @@ FILLED: list[Damage] = [functools.partial(_write_page, page, b"\xff" * _PAGE) fo
 VARIED: list[Damage] = [_copy_a_page, _garble]
 
 
-def assert_nothing_is_lost(trial: Trial, damages: list[Damage], seed: int = 0) -> None:
+def assert_nothing_is_lost(trial: Trial, damages: Sequence[Damage], seed: int = 0) -> None:
     for number, outcome in enumerate(trial.run(damages, seed)):
         found = outcome.examination()
         assert found.opened == trial.expected.opened, number
