@@ -3,9 +3,12 @@
 import os
 import platform
 import re
+import time
 from pathlib import Path
 
 import msgspec
+
+from bench.stats import median
 
 
 class Machine(msgspec.Struct, frozen=True):
@@ -29,6 +32,20 @@ def describe(directory: Path) -> Machine:
         filesystem=_filesystem(directory.resolve()),
         python=platform.python_version(),
     )
+
+
+def sync_ms(directory: Path) -> float:
+    """What making 400 bytes durable takes there, by append and fdatasync: the median of 50."""
+    path, times = directory / "sync-probe", []
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+    for _ in range(50):
+        start = time.perf_counter()
+        os.write(descriptor, bytes(400))
+        os.fdatasync(descriptor)
+        times.append(time.perf_counter() - start)
+    os.close(descriptor)
+    path.unlink()
+    return median(times) * 1e3
 
 
 def _cpu_model() -> str:

@@ -97,7 +97,7 @@ def _setting(results: Results) -> str:
     return (
         f"Taken on {results.taken}: {machine.cpu}, {machine.cores} cores, "
         f"{machine.memory_bytes / 2**30:.0f} GiB, {machine.kernel}, {machine.filesystem}, "
-        f"Python {machine.python}. Server and client share these cores.\n\n"
+        f"Python {machine.python}. Server and client share these cores. {_syncs(results)}\n\n"
         f"Corpus: {corpus.entries:,} entries from seed {corpus.seed}, "
         f"{corpus.bytes_per_entry:.0f} bytes of JSON each (SHA-256 `{corpus.sha256[:16]}...`). "
         f"{runs} run{'s' if runs != 1 else ''} of each peer"
@@ -116,8 +116,14 @@ def _disturbance(results: Results) -> str:
     return (
         f"**Disturbed**: in {len(disturbed)} of {len(results.runs)} runs other processes kept up "
         f"to {max(disturbed):.1f} of the cores busy. Times and rates are worse than they should "
-        "be, and not equally for all peers; CPU, disk and answers hold.\n"
+        "be, and not equally for all peers: syncs wait for a busy disk, which a peer that does not "
+        "sync does not notice. CPU, sizes and answers hold.\n"
     )
+
+
+def _syncs(results: Results) -> str:
+    times = [run.sync_ms for run in results.runs]
+    return f"Making 400 bytes durable (append, fdatasync) took {_ranged(times)} ms before each run."
 
 
 def _peers(results: Results) -> str:

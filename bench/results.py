@@ -105,7 +105,8 @@ class ScaleFigures(msgspec.Struct, frozen=True, kw_only=True):
 class PeerRun(msgspec.Struct, kw_only=True):
     """All that one run found out about one peer. What was not run is empty. `error`: why the
     run ended early. `foreign_cores`: how many cores processes that are neither the peer nor the
-    benchmark kept busy in the mean; above a few hundredths the figures are disturbed."""
+    benchmark kept busy in the mean; above a few hundredths the figures are disturbed.
+    `sync_ms`: what one fdatasync took just before the run."""
 
     peer: str
     run: int
@@ -118,6 +119,7 @@ class PeerRun(msgspec.Struct, kw_only=True):
     scale: list[ScaleFigures] = []
     error: str = ""
     foreign_cores: float = 0.0
+    sync_ms: float = 0.0
 
 
 class PeerInfo(msgspec.Struct, frozen=True, kw_only=True):

@@ -11,7 +11,7 @@ from typing import Final
 
 from bench.corpus import Corpus, write_corpus
 from bench.http import ConnectionLost
-from bench.machine import describe
+from bench.machine import describe, sync_ms
 from bench.oracle import Oracle
 from bench.peers.base import Peer, PeerError
 from bench.procstat import cpu_seconds, machine_busy_seconds
@@ -80,7 +80,7 @@ def _corpus(order: Order, entries: int) -> tuple[Corpus, Oracle]:
 
 
 def _run(order: Order, peer: Peer, corpus: Corpus, oracle: Oracle, number: int) -> PeerRun:
-    into = PeerRun(peer=peer.name, run=number)
+    into = PeerRun(peer=peer.name, run=number, sync_ms=sync_ms(order.work))
     started = time.monotonic()
 
     def say(text: str) -> None:

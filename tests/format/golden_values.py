@@ -69,12 +69,13 @@ ROWS = tuple(
 MORE_ROWS = tuple(
     Row(
         ts_ns=1_700_000_001_000_000_000 + 5_000 * index,
-        level=3 if index % 5 == index % 3 else 1,
-        message=f"query {index} failed" if index % 5 == index % 3 else f"query {index} took 7ms",
+        level=3 if failed else 1,
+        message=f"query {index} {'failed' if failed else 'took 7ms'}",
         source="db",
         meta=b'{"id": %d, "user":"u%d", "ms":[%d]}' % (index, index % 7, index * index % 100),
     )
-    for index in range(200)
+    for index in range(500)
+    for failed in [index * index * 7919 % 1009 % 3 == 0]
 )
 """Times that rise, levels that follow the template, metas of one shape."""
 
@@ -122,6 +123,7 @@ FILES: dict[str, Callable[[], bytes]] = {
     f"segment.v{segment.VERSION}-chunk.v{chunk.VERSION}": _segment,
     f"vocabulary.v{pages.VERSION}": lambda: built_chunk().vocabulary,
     f"postings.v{pages.VERSION}": lambda: built_chunk().postings,
+    f"frequent-postings.v{pages.VERSION}": lambda: second_chunk().postings,
     "directory-row.v1": lambda: directory.encode_row(DIRECTORY_ROW),
 }
 

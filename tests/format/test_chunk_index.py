@@ -58,9 +58,14 @@ class IndexedChunk:
         if postings is None:
             return set()
         listed = postings.rows.tolist()
-        deciding = listed[:1] if postings.certain else listed
-        holding = [row for row in deciding if word in words_of(self.rows[row].message)]
-        return set(listed if postings.certain and holding else holding)
+        if postings.certain and word not in words_of(self.rows[listed[0]].message):
+            return set()
+        if postings.certain and postings.is_whole:
+            return set(listed)
+        rows = listed if postings.is_whole else range(len(self.rows))
+        holding = {row for row in rows if word in words_of(self.rows[row].message)}
+        assert len(holding) == postings.count or not postings.certain
+        return holding
 
 
 def codes_in_order(texts: list[bytes]) -> list[int]:
@@ -101,6 +106,15 @@ def test_counts_are_those_of_the_levels_of_each_text(some: list[Row]) -> None:
         for row, code in zip(some, codes, strict=True):
             expected[row.level, code] += 1
         assert chunk.vocabulary.counts(kind).tolist() == expected.tolist()
+
+
+def test_frequent_numbers_are_counted_by_the_index() -> None:
+    some = [Row(message=f"status {200 if row % 3 else 404} of {row}") for row in range(900)]
+    chunk = IndexedChunk(some, 256)
+    assert chunk.holding("200")[0] == {row for row in range(900) if row % 3} | {200}
+    assert chunk.holding("404")[0] == {row for row in range(900) if not row % 3} | {404}
+    assert chunk.holding("7")[0] == {7}
+    assert chunk.holding("7000")[0] == set()
 
 
 def test_words_of_two_tags_do_not_touch() -> None:

@@ -127,6 +127,15 @@ def test_stored_postings_are_searched(path: Path) -> None:
     assert index.find(b"31") is None
 
 
+@pytest.mark.parametrize("path", stored("frequent-postings"), ids=lambda path: path.name)
+def test_stored_postings_of_frequent_words_are_searched(path: Path) -> None:
+    found = PostingsIndex(path.read_bytes()).find(b"7ms")
+    rows = [index for index, row in enumerate(golden.MORE_ROWS) if "7ms" in row.message]
+    assert found is not None
+    assert (found.count, found.rows.tolist(), found.certain) == (len(rows), rows[:1], True)
+    assert not found.is_whole
+
+
 @pytest.mark.parametrize("path", stored("directory-row"), ids=lambda path: path.name)
 def test_a_stored_directory_row_is_read(path: Path) -> None:
     assert decode_row(path.read_bytes()) == golden.DIRECTORY_ROW
@@ -150,9 +159,9 @@ def test_a_segment_is_written_with_the_same_bytes_in_its_frames() -> None:
         assert encodings(written) == encodings(chunk)
 
 
-@pytest.mark.parametrize("magic", [vocabulary.MAGIC, postings.MAGIC])
-def test_index_values_are_written_with_the_same_bytes_in_their_pages(magic: bytes) -> None:
-    kind = {vocabulary.MAGIC: "vocabulary", postings.MAGIC: "postings"}[magic]
+@pytest.mark.parametrize("kind", ["vocabulary", "postings", "frequent-postings"])
+def test_index_values_are_written_with_the_same_bytes_in_their_pages(kind: str) -> None:
+    magic = vocabulary.MAGIC if kind == "vocabulary" else postings.MAGIC
     (name,) = (name for name in golden.FILES if name.startswith(kind))
     old, new = PagedValue(magic, newest(name)), PagedValue(magic, golden.FILES[name]())
     assert new.keys.tolist() == old.keys.tolist()

@@ -6,7 +6,14 @@ from format_samples import flipped, truncated, unhurried
 from hypothesis import given
 from hypothesis import strategies as st
 
-from logd.format.postings import HASH_BITS, PostingsIndex, encode_postings, hash_word, hash_words
+from logd.format.postings import (
+    FREQUENT,
+    HASH_BITS,
+    PostingsIndex,
+    encode_postings,
+    hash_word,
+    hash_words,
+)
 
 Occurrences = list[tuple[bytes, int]]
 """(word, row) of each variable, in any order."""
@@ -150,9 +157,44 @@ def test_every_word_of_many_pages_is_found(count: int) -> None:
         assert bool(found(index, word)) == (hash_word(word) in known)
 
 
-def test_a_word_may_be_in_every_row() -> None:
-    occurrences = [(b"x1", row) for row in range(65_536)]
-    assert found(PostingsIndex(value_of(occurrences)), b"x1") == list(range(65_536))
+@pytest.mark.parametrize("count", [1, FREQUENT - 1, FREQUENT, FREQUENT + 1, 65_536])
+def test_of_a_frequent_word_the_first_row_and_the_number_are_kept(count: int) -> None:
+    rows = list(range(65_536 - count, 65_536))
+    others = [(b"id%d" % number, number) for number in range(3000)]
+    occurrences = [*others, *((b"x1", row) for row in reversed(rows)), (b"x1", rows[0])]
+    index = PostingsIndex(value_of(occurrences))
+    postings = index.find(b"x1")
+    assert postings is not None
+    assert postings.count == count
+    assert postings.is_whole == (count < FREQUENT)
+    assert postings.rows.tolist() == (rows if count < FREQUENT else rows[:1])
+    assert postings.certain
+    for word, row in others:
+        assert row in found(index, word)
+
+
+def test_frequent_words_leave_the_lists_beside_them_alone() -> None:
+    words = [b"n%d" % number for number in range(3000)]
+    counts = [1 + 97 * number % 300 for number in range(3000)]
+    occurrences = [(w, row) for w, count in zip(words, counts, strict=True) for row in range(count)]
+    index = PostingsIndex(value_of(occurrences))
+    by_hash: dict[int, int] = {}
+    for word, count in zip(words, counts, strict=True):
+        by_hash[hash_word(word)] = max(by_hash.get(hash_word(word), 0), count)
+    for word in words:
+        postings = index.find(word)
+        assert postings is not None
+        assert postings.count == by_hash[hash_word(word)]
+        whole = list(range(postings.count))
+        assert postings.rows.tolist() == (whole if postings.is_whole else [0])
+
+
+def test_a_frequent_hash_of_two_words_is_uncertain() -> None:
+    one, other = next(iter(words_by_hash().values()))[:2]
+    occurrences = [(one if row % 2 else other, row) for row in range(2 * FREQUENT)]
+    postings = PostingsIndex(value_of(occurrences)).find(one)
+    assert postings is not None
+    assert (postings.count, postings.is_whole, postings.certain) == (2 * FREQUENT, False, False)
 
 
 def small_value() -> bytes:

@@ -1,6 +1,7 @@
 """A store for tests: a directory, tiny limits, a clock that stands still, and ways to stop."""
 
 import contextlib
+import functools
 import json
 import shutil
 import tempfile
@@ -200,6 +201,7 @@ def json_of(new: NewEntry, project: ProjectId) -> bytes:
     return msgspec.json.encode(fields)
 
 
+@functools.lru_cache
 def _whole_second(seconds: int) -> str:
     moment = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(seconds=seconds)
     return moment.strftime("%Y-%m-%dT%H:%M:%S")

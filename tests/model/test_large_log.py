@@ -37,7 +37,7 @@ SEARCHES = [
     "ï", '"late entry"', "late 17", "message:prod", "-source:kernel prod", "a", "the", "ms",
 ]  # fmt: skip
 META_SEARCHES = [
-    f"meta.region:eu {RARE_WORD}", f"meta.userId:* {RARE_ID}", "meta.http.cached:true late",
+    f"meta.region:eu {RARE_WORD}", f"meta.userId:u* {RARE_ID}", "meta.http.cached:true late",
     "meta.latencyMs:7 größe", "late -meta.region:us",
 ]  # fmt: skip
 

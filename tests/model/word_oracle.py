@@ -21,7 +21,7 @@ class WordOracle:
         self._entries = entries
         self._texts: dict[Field, list[list[list[str]]]] = {field: [] for field in _FIELDS}
         self._places: dict[Field, dict[str, list[int]]] = {field: {} for field in _FIELDS}
-        self._folded: dict[str, str] = {}
+        self._pieces: dict[str, list[str]] = {}
         for seq, entry in enumerate(entries):
             self._take(Field.MESSAGE, seq, [entry.message])
             self._take(Field.SOURCE, seq, [entry.source])
@@ -31,15 +31,18 @@ class WordOracle:
         )
 
     def _take(self, field: Field, seq: int, texts: Iterable[str]) -> None:
-        split = [[self._fold(word) for word in reference_words(text)] for text in texts]
+        split = [self._words(text) for text in texts]
         self._texts[field].append(split)
         for word in {word for words in split for word in words}:
             self._places[field].setdefault(word, []).append(seq)
 
-    def _fold(self, word: str) -> str:
-        if word not in self._folded:
-            self._folded[word] = reference_fold(word)
-        return self._folded[word]
+    def _words(self, text: str) -> list[str]:
+        """Folded. No word goes beyond a space, and most pieces come again."""
+        pieces = self._pieces
+        for piece in (split := text.split(" ")):
+            if piece not in pieces:
+                pieces[piece] = [reference_fold(word) for word in reference_words(piece)]
+        return [word for piece in split for word in pieces[piece]]
 
     def matching(self, filter_: Filter) -> list[int]:
         """Sequence numbers, newest first."""
