@@ -42,8 +42,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     else:
         with tempfile.TemporaryDirectory(prefix="bench-", dir=options.dir) as work:
             found = suite.run(_order(options, Path(work)))
-    if options.json is not None:
-        results.save(found, options.json)
+    _keep(found, options.json)
     if options.report is not None:
         options.report.write_text(markdown(found))
     if options.chart is not None:
@@ -53,6 +52,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for problem in problems:
         print(f"PROBLEM: {problem}", file=sys.stderr)
     return 1 if problems else 0
+
+
+def _keep(found: results.Results, path: Path | None) -> None:
+    if path is not None:
+        results.save(found, path)
 
 
 def _end(number: int, frame: FrameType | None) -> None:
@@ -106,6 +110,7 @@ def _order(options: argparse.Namespace, work: Path) -> suite.Order:
         seed=options.seed,
         work=work,
         say=lambda text: print(text, file=sys.stderr, flush=True),
+        keep=lambda found: _keep(found, options.json),
     )
 
 

@@ -23,12 +23,16 @@ def draw(results: Results, path: Path) -> None:
     mpl.use("Agg")
     from matplotlib import pyplot
 
-    grown = [run for run in results.runs if run.scale and run.run == 1]
-    rows = 2 if grown else 1
+    compared = {run.peer for run in results.runs if run.ingest or run.queries} > {OURS}
+    grown = {run.peer: run.scale for run in results.runs if run.scale and run.run == 1}
+    rows = compared + bool(grown)
+    if not rows:
+        raise SystemExit("nothing to draw: neither a second peer nor a scale curve")
     figure, axes = pyplot.subplots(rows, 1, figsize=(10, 8 * rows), squeeze=False)
-    _bars(axes[0][0], results)
+    if compared:
+        _bars(axes[0][0], results)
     if grown:
-        _curves(axes[1][0], {run.peer: run.scale for run in grown})
+        _curves(axes[-1][0], grown)
     figure.tight_layout()
     figure.savefig(path)
     pyplot.close(figure)

@@ -69,7 +69,7 @@ class Load:
         for pipe in self._pipes:
             if not pipe.poll(_START_LIMIT_S):
                 raise TimeoutError("a load process did not start")
-            _receive(pipe)
+            _message(pipe)
         for pipe in self._pipes:
             pipe.send("go")
 
@@ -92,12 +92,12 @@ class Load:
             for process in self._processes:
                 process.terminate()
             raise TimeoutError("a load process did not finish")
-        part = _receive(pipe)
+        part = _message(pipe)
         assert isinstance(part, _Part)
         return part
 
 
-def _receive(pipe: Pipe) -> object:
+def _message(pipe: Pipe) -> object:
     try:
         message: object = pipe.recv()
     except EOFError:

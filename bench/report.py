@@ -1,13 +1,12 @@
 """The results as Markdown tables: for the terminal, and as the document `docs/benchmarks.md`."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 from bench.figures import FOOTPRINT, LOADS, OURS, QUESTIONS, TARGETS, Figure, advantage
 from bench.results import IngestFigures, PeerRun, Results
-from bench.stats import median, spread
+from bench.tables import Row, grid, number, ranged, times
 
-Row = Sequence[str]
 T = TypeVar("T")
 
 
@@ -39,48 +38,6 @@ def markdown(results: Results) -> str:
             _METHOD,
         ]
     )
-
-
-def grid(head: Row, rows: Iterable[Row]) -> str:
-    """A Markdown table whose columns are padded; all but the first are set to the right."""
-    cells = [head, *rows]
-    widths = [max(len(row[n]) for row in cells) for n in range(len(head))]
-
-    def line(row: Row) -> str:
-        padded = [row[0].ljust(widths[0])]
-        padded += [cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True)]
-        return "| " + " | ".join(padded) + " |"
-
-    rule = ["-" * widths[0], *("-" * (width - 1) + ":" for width in widths[1:])]
-    return "\n".join([line(head), line(rule), *(line(row) for row in cells[1:])]) + "\n"
-
-
-def number(value: float) -> str:
-    """About three significant digits, thousands separated; one for very small ones."""
-    if value >= 100:
-        return f"{value:,.0f}"
-    if value >= 10:
-        return f"{value:.1f}"
-    return f"{value:.2f}" if value >= 0.1 or not value else f"{value:.1g}"
-
-
-def _ranged(values: Sequence[float]) -> str:
-    """The median, and the range over the runs where there are several."""
-    if not values:
-        return "-"
-    low, high = spread(values)
-    if len(values) == 1:
-        return number(values[0])
-    return f"{number(median(values))} ({number(low)}..{number(high)})"
-
-
-def _times(advantage_: tuple[float, float, float] | None) -> str:
-    if advantage_ is None:
-        return "-"
-    middle, worst, best = advantage_
-    if worst == best:
-        return f"{number(middle)}x"
-    return f"{number(middle)}x ({number(worst)}..{number(best)})"
 
 
 def _names(results: Results) -> list[str]:
@@ -123,7 +80,7 @@ def _disturbance(results: Results) -> str:
 
 def _syncs(results: Results) -> str:
     times = [run.sync_ms for run in results.runs]
-    return f"Making 400 bytes durable (append, fdatasync) took {_ranged(times)} ms before each run."
+    return f"Making 400 bytes durable (append, fdatasync) took {ranged(times)} ms before each run."
 
 
 def _peers(results: Results) -> str:
@@ -148,7 +105,7 @@ def _targets(results: Results) -> str:
     for score, target in sorted(scored, key=lambda pair: pair[0]):
         verdict = "met" if score >= 1 else "MISSED"
         unit = f" {target.figure.unit}" if target.figure.unit else ""
-        cells = [target.figure.title, _ranged(target.figure.values(results, OURS)) + unit]
+        cells = [target.figure.title, ranged(target.figure.values(results, OURS)) + unit]
         cells += [target.wording(results), verdict, "-" if score > 1e6 else f"{number(score)}x"]
         rows.append([*cells, *_advantages(results, target.figure)])
     head = ["target", OURS, "must be", "", "of target"]
@@ -157,7 +114,7 @@ def _targets(results: Results) -> str:
 
 
 def _advantages(results: Results, figure: Figure) -> list[str]:
-    return [_times(advantage(figure, results, name)) for name in _others(results)]
+    return [times(advantage(figure, results, name)) for name in _others(results)]
 
 
 def _comparison(results: Results, title: str, figures: Sequence[Figure]) -> str:
@@ -166,7 +123,7 @@ def _comparison(results: Results, title: str, figures: Sequence[Figure]) -> str:
     for figure in figures:
         values = [figure.values(results, name) for name in _names(results)]
         if any(values):
-            cells = [f"{figure.title} ({figure.unit})", *(_ranged(found) for found in values)]
+            cells = [f"{figure.title} ({figure.unit})", *(ranged(found) for found in values)]
             rows.append([*cells, *_advantages(results, figure)])
     if not rows:
         return ""
@@ -231,7 +188,7 @@ def _first_questions(results: Results) -> str:
         row = [title.replace("_", " ")]
         for name in names:
             found = [q.first_ms for run in results.of(name) for q in run.queries if q.name == title]
-            row.append(_ranged(found))
+            row.append(ranged(found))
         rows.append(row)
     if not rows:
         return ""

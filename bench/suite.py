@@ -30,7 +30,8 @@ _BYTES_PER_ENTRY: Final = 1_200
 
 @dataclass(frozen=True)
 class Order:
-    """What to run. `work`: a directory whose contents are ours."""
+    """What to run. `work`: a directory whose contents are ours. `keep` gets the results so far
+    after every run of a peer, lest an interruption cost them."""
 
     peers: Sequence[Callable[[], Peer]]
     parts: frozenset[str]
@@ -39,6 +40,7 @@ class Order:
     seed: int
     work: Path
     say: Progress
+    keep: Callable[[Results], None]
 
 
 class NoRoom(Exception):
@@ -69,6 +71,7 @@ def run(order: Order) -> Results:
     for number in range(order.runs):
         for peer in _rotated(peers, number):
             results.runs.append(_run(order, peer, corpus, oracle, number + 1))
+            order.keep(results)
     return results
 
 

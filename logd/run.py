@@ -74,10 +74,19 @@ def run(config: Config, environ: Mapping[str, str]) -> int:
     try:
         trio.run(_run_until_signal, config, environ)
     except* (LogdError, OSError) as group:
-        for error in group.exceptions:
+        for error in _single(group):
             log.error("cannot start: %s", error)
         code = 1
     return code
+
+
+def _single(error: BaseException) -> Iterator[BaseException]:
+    """The errors of a group, nested as nurseries nest them."""
+    if isinstance(error, BaseExceptionGroup):
+        for one in error.exceptions:
+            yield from _single(one)
+    else:
+        yield error
 
 
 def prepare_process() -> None:

@@ -18,6 +18,7 @@ from logd.errors import (
     Corruption,
     LogdError,
     NoSuchEntry,
+    NoSuchProject,
     Overloaded,
     StorageFailed,
     UnsupportedFormat,
@@ -79,7 +80,7 @@ class Logs:
         self._sync_interval_s = sync_interval_s
         self._desks: dict[ProjectId, Desk] = {}
         self._opening: dict[ProjectId, trio.Event] = {}
-        self._deleting: set[ProjectId] = set()
+        self._deleted: set[ProjectId] = set()
         self._dirty: set[Desk] = set()
         self.upkeep = Upkeep(threads)
 
@@ -238,8 +239,8 @@ class Logs:
             return desk
         while project in self._opening:
             await self._opening[project].wait()
-        if project in self._deleting:
-            raise StorageFailed("the project is being deleted")
+        if project in self._deleted:
+            raise NoSuchProject("the project was deleted")
         if project not in self._desks:
             await self._open(project)
         return self._desks[project]
@@ -266,13 +267,10 @@ class Logs:
         """Its files are gone when this returns."""
         while project in self._opening:
             await self._opening[project].wait()
-        self._deleting.add(project)
-        try:
-            with trio.CancelScope(shield=True):
-                await self._close_desk(project)
-                await self._threads.wal.run(lambda: self._store.delete(project))
-        finally:
-            self._deleting.discard(project)
+        self._deleted.add(project)  # an id never comes again: who still works on it gets an error
+        with trio.CancelScope(shield=True):
+            await self._close_desk(project)
+            await self._threads.wal.run(lambda: self._store.delete(project))
 
     async def _close_desk(self, project: ProjectId) -> None:
         desk = self._desks.get(project)

@@ -30,7 +30,7 @@ def lock_directory(files: FileLayer, layout: DataLayout) -> DirectoryLock:
     lock = DirectoryLock(layout.lock)
     try:
         _check_format(files, layout)
-    except UnsupportedFormat:
+    except BaseException:
         lock.release()
         raise
     return lock

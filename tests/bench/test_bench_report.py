@@ -5,7 +5,7 @@ import pytest
 from bench import results
 from bench.figures import TARGETS, rate
 from bench.machine import Machine
-from bench.report import grid, markdown, number, table
+from bench.report import markdown, table
 from bench.results import (
     CorpusInfo,
     CrashFigures,
@@ -15,6 +15,7 @@ from bench.results import (
     QueryFigures,
     Results,
 )
+from bench.tables import grid, number
 
 
 def load(entries_per_s: float) -> IngestFigures:

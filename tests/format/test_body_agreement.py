@@ -2,7 +2,7 @@
 
 import pytest
 from body_samples import RECEIVED_NS, WrittenBody, bodies
-from format_samples import PROJECT, Row, metas, rows_of, unhurried
+from format_samples import PROJECT, Row, costly, metas, rows_of, unhurried
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -40,7 +40,7 @@ def same(one: Batch, other: Batch) -> bool:
     )
 
 
-@unhurried
+@costly
 @given(bodies())
 def test_a_body_is_taken_as_it_was_meant(written: WrittenBody) -> None:
     if written.faulty:
@@ -56,7 +56,7 @@ def test_a_body_is_taken_as_it_was_meant(written: WrittenBody) -> None:
         assert rows_of(batch) == written.rows
 
 
-@unhurried
+@costly
 @given(bodies(faulty=False))
 def test_what_the_fast_way_accepts_the_careful_way_accepts_alike(written: WrittenBody) -> None:
     batch = fast(written.body, written.ndjson)
@@ -64,7 +64,7 @@ def test_what_the_fast_way_accepts_the_careful_way_accepts_alike(written: Writte
         assert same(batch, careful(written.body, written.ndjson))
 
 
-@unhurried
+@costly
 @given(bodies())
 def test_the_good_entries_are_kept(written: WrittenBody) -> None:
     found = decode_good_entries(written.body, PROJECT, RECEIVED_NS, ndjson=written.ndjson)
@@ -75,7 +75,7 @@ def test_the_good_entries_are_kept(written: WrittenBody) -> None:
     assert kept == [written.rows[index] for index in written.good]
 
 
-@unhurried
+@costly
 @given(bodies())
 def test_the_kept_body_says_the_same_again(written: WrittenBody) -> None:
     found = decode_good_entries(written.body, PROJECT, RECEIVED_NS, ndjson=written.ndjson)
@@ -85,7 +85,7 @@ def test_the_kept_body_says_the_same_again(written: WrittenBody) -> None:
         assert same(again, found.batch)
 
 
-@unhurried
+@costly
 @given(bodies(faulty=False), st.data())
 def test_the_two_ways_agree_on_damaged_bodies(written: WrittenBody, data: st.DataObject) -> None:
     body = bytearray(written.body)

@@ -10,10 +10,10 @@ from format_samples import (
     INT64_MIN,
     Row,
     batch_of,
+    costly,
     flipped,
     rows,
     truncated,
-    unhurried,
 )
 from hypothesis import given
 from hypothesis import strategies as st
@@ -57,7 +57,7 @@ def typical_rows(count: int) -> list[Row]:
 # ---------------------------------------------------------------- round trips
 
 
-@unhurried
+@costly
 @given(
     st.lists(rows, min_size=1, max_size=24),
     st.sampled_from([1, 2, 3, 8, BLOCK_ENTRIES]),

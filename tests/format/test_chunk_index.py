@@ -5,7 +5,7 @@ import re
 
 import numpy as np
 from chunk_rows import DecodedChunk
-from format_samples import Row, batch_of, rows, unhurried
+from format_samples import Row, batch_of, costly, rows
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -77,7 +77,7 @@ def rows_with(codes: list[int], wanted: set[int]) -> set[int]:
     return {row for row, code in enumerate(codes) if code in wanted}
 
 
-@unhurried
+@costly
 @given(ROWS, st.sampled_from([1, 4, 4096]))
 def test_the_index_finds_each_word_in_exactly_the_rows_that_hold_it(
     some: list[Row], block_entries: int
@@ -92,7 +92,7 @@ def test_the_index_finds_each_word_in_exactly_the_rows_that_hold_it(
         assert tags == {row for row, words in enumerate(fields) if word in words[2]}
 
 
-@unhurried
+@costly
 @given(ROWS)
 def test_counts_are_those_of_the_levels_of_each_text(some: list[Row]) -> None:
     chunk = IndexedChunk(some, 4096)

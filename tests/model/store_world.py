@@ -60,8 +60,7 @@ class World:
         self.project_id = project
         self.now_ns = START_NS
         self._lock: DirectoryLock | None = None
-        self.store = self._open()
-        self.project = self.store.project(project)
+        self.open()
 
     @property
     def layout(self) -> ProjectLayout:
@@ -70,25 +69,11 @@ class World:
     def clock(self) -> int:
         return self.now_ns
 
-    def _open(self) -> Store:
-        layout = DataLayout(self.root)
-        self._lock = lock_directory(self.files, layout)
-        try:
-            return Store(self.files, layout, self.limits, self.clock)
-        except BaseException:
-            self._lock.release()
-            raise
-
     def close(self) -> None:
         """An orderly stop; nothing where it is stopped."""
         if self._lock is not None:
             self.store.close()
-            self._release()
-
-    def _release(self) -> None:
-        if self._lock is not None:
-            self._lock.release()
-            self._lock = None
+            self.abandon()
 
     def __enter__(self) -> Self:
         return self
@@ -97,13 +82,21 @@ class World:
         self.close()
 
     def open(self) -> Project:
-        self.store = self._open()
+        layout = DataLayout(self.root)
+        self._lock = lock_directory(self.files, layout)
         try:
+            self.store = Store(self.files, layout, self.limits, self.clock)
             self.project = self.store.project(self.project_id)
         except BaseException:
-            self._release()
+            self.abandon()
             raise
         return self.project
+
+    def abandon(self) -> None:
+        """As a process that was killed leaves it."""
+        if self._lock is not None:
+            self._lock.release()
+            self._lock = None
 
     def reopen(self) -> Project:
         self.close()

@@ -27,7 +27,7 @@ MINUTE = 60_000_000_000
 BEGIN = START_MS * 1_000_000
 
 SEARCHES = [
-    RARE_WORD, RARE_ID, f"{RARE_WORD} OR {RARE_ID}", "prod", "nowhere", "-prod", "env=prod",
+    RARE_WORD, RARE_ID, f"{RARE_WORD} OR {RARE_ID}", "prod", "nowhere", "-prod", "error env=prod",
     "error", "ERROR timeout", "connection refused", '"connection refused"', "failed password",
     '"failed password"', '"authentication failure"', "user* prod", "user_*", "10.0.0.1", '"GET /"',
     "status 200", "status=200 OR status=404", "retry* -error", "7f3a*", "1*", "00*", "error 5*",

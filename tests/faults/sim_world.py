@@ -1,0 +1,260 @@
+"""A store on the simulated disk, a script that works it, and a ledger of what it has to keep."""
+
+import contextlib
+import enum
+import gc
+import shutil
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from sim_files import Died, SimDisk
+from store_world import OTHER, PROJECT, World, ask, entry, idempotency_of
+
+from logd.entry import ProjectId
+from logd.errors import LogdError, StorageFailed, StorageFull
+from logd.store.layout import DataLayout
+from logd.store.project import Installation, Project
+
+
+class Fate(enum.Enum):
+    """Of a request: acknowledged or shown, so kept for ever; unanswered or refused, so there as a
+    whole or not at all; or found missing, so gone for ever."""
+
+    KEPT = "kept"
+    OPEN = "open"
+    GONE = "gone"
+
+
+@dataclass
+class Sent:
+    project: ProjectId
+    messages: list[str]
+    key: str
+    fate: Fate = Fate.OPEN
+
+
+class SimWorld:
+    """Steps of work; each may die. What a process may do after a fault, the steps do as the daemon
+    does: a project whose storage failed is reopened, a freeze that found no space is tried again.
+    """
+
+    def __init__(self, directory: Path, seed: int = 0) -> None:
+        self.root = directory / "data"
+        self.disk = SimDisk(self.root, seed)
+        self.sent: list[Sent] = []
+        self.deleted: set[ProjectId] = set()
+        self.world: World | None = None
+        self._numbers = 0
+
+    # ------------------------------------------------------------ lives
+
+    def start(self, die_at: int | None = None) -> None:
+        """A new process opens the directory, and both projects in it. Raises Died."""
+        self.disk.restart(die_at)
+        self.world = None
+        world = World(self.root, files=self.disk)
+        self.world = world
+        world.store.delete_unknown({PROJECT, OTHER} - self.deleted)
+        if OTHER not in self.deleted:
+            world.store.project(OTHER)
+
+    def stop(self) -> None:
+        assert self.world is not None
+        self.world.close()
+        self.world = None
+
+    def die(self, *, power: bool, drop_index: bool = False) -> None:
+        """The process ends here, and with `power` all that was not synced is in doubt."""
+        if self.world is not None:
+            self.world.abandon()
+            self.world = None
+        gc.collect()
+        if power:
+            self.disk.lose_power()
+        for index in self.root.glob("projects/*/index"):
+            if drop_index:
+                shutil.rmtree(index)
+                index.mkdir()
+            else:  # LMDB may still be open in this process: it must not be the same file
+                copy = index.with_name("index.copy")
+                shutil.copytree(index, copy)
+                shutil.rmtree(index)
+                copy.rename(index)
+
+    # ------------------------------------------------------------ steps
+
+    def append(self, project: ProjectId, *sizes: int) -> None:
+        """A group of requests of these sizes."""
+        world = self._world(project)
+        requests = []
+        mine = []
+        for size in sizes:
+            self._numbers += 1
+            messages = [f"r{self._numbers} e{n}" for n in range(size)]
+            mine.append(Sent(project, messages, f"key {self._numbers}"))
+            new = [entry(message, at_s=(7 * n) % 5) for n, message in enumerate(messages)]
+            requests.append(world.request(new, mine[-1].key))
+        self.sent += mine
+        try:
+            world.commit(requests)
+        except (StorageFull, StorageFailed):
+            self._reopen_if_failed(project)
+        else:
+            for one in mine:
+                one.fate = Fate.KEPT
+
+    def rotate(self, project: ProjectId) -> None:
+        self._world(project).project.rotate()
+
+    def freeze(self, project: ProjectId) -> None:
+        """All that waits; a failure is tried again, once."""
+        self.rotate(project)
+        self._twice(project, self._freeze_all)
+
+    def _freeze_all(self, project: Project) -> None:
+        while (job := project.prepare_freeze()) is not None:
+            self._install(project, project.run_freeze(job))
+
+    def merge(self, project: ProjectId) -> None:
+        self._twice(project, self._merge_all)
+
+    def _merge_all(self, project: Project) -> None:
+        while (job := project.prepare_merge()) is not None:
+            self._install(project, project.run_merge(job))
+
+    def _install(self, project: Project, installation: Installation) -> None:
+        project.install(installation)
+        with contextlib.suppress(OSError):  # a file that stays is no loss
+            project.discard(installation)
+
+    def _twice(self, project: ProjectId, work: Callable[[Project], None]) -> None:
+        for _ in range(2):
+            try:
+                work(self._world(project).project)
+                return
+            except (StorageFull, StorageFailed):
+                self._reopen_if_failed(project)
+
+    def _reopen_if_failed(self, project: ProjectId) -> None:
+        world = self._world(project)
+        if not world.project.failed:
+            return
+        for _ in range(3):
+            with contextlib.suppress(OSError, LogdError):
+                world.project = world.store.reopen(project)
+                return
+        raise AssertionError("a project cannot be reopened")
+
+    def restart(self) -> None:
+        """An orderly one."""
+        self.stop()
+        world = World(self.root, files=self.disk)
+        self.world = world
+
+    def delete(self, project: ProjectId) -> None:
+        self.deleted.add(project)
+        world = self._world(PROJECT)
+        for _ in range(2):
+            with contextlib.suppress(OSError):
+                world.store.delete(project)
+                return
+
+    def _world(self, project: ProjectId) -> World:
+        assert self.world is not None
+        self.world.project_id = project
+        self.world.project = self.world.store.project(project)
+        return self.world
+
+    # ------------------------------------------------------------ what must hold
+
+    def verify(self) -> None:
+        """Every request that was acknowledged or seen is there, once and as a whole; others are
+        whole or gone; and what was seen now counts as such."""
+        for project in {PROJECT, OTHER} - self.deleted:
+            found = self.messages(project)
+            mine = [one for one in self.sent if one.project == project]
+            expected: list[str] = []
+            for one in mine:
+                if one.fate is Fate.OPEN:
+                    one.fate = Fate.KEPT if one.messages[0] in found else Fate.GONE
+                if one.fate is Fate.KEPT:
+                    expected += one.messages
+            assert found == expected
+            self._verify_keys(project, mine)
+        for project in self.deleted:
+            assert [name for name in self.disk.files() if project in name] == []
+
+    def messages(self, project: ProjectId) -> list[str]:
+        """In order of sequence."""
+        found = ask(self._world(project).project.snapshot())
+        assert not found.damage
+        assert found.total == len(found.entries)
+        return [e.message for e in sorted(found.entries, key=lambda e: e.seq)]
+
+    def _verify_keys(self, project: ProjectId, mine: Sequence[Sent]) -> None:
+        opened = self._world(project).project
+        for one in mine:
+            record = opened.recall(idempotency_of(one.key).key_digest)
+            if one.fate is Fate.KEPT:
+                assert record is not None
+                assert record.count == len(one.messages)
+            else:
+                assert record is None
+
+    def damage(self) -> list[str]:
+        """What the openings of this life found damaged."""
+        assert self.world is not None
+        found = [error for project in self.world.store.open_projects() for error in project.damage]
+        return list(map(str, found))
+
+    def files(self) -> dict[str, bytes]:
+        return self.disk.files()
+
+
+def script(world: SimWorld) -> None:
+    """Everything that a store does to its files, in two projects of which one goes."""
+    world.append(PROJECT, 2, 1)
+    world.append(OTHER, 3)
+    world.append(PROJECT, 20)
+    world.freeze(PROJECT)
+    world.append(PROJECT, 1, 1)
+    world.freeze(PROJECT)
+    world.append(PROJECT, 2)
+    world.rotate(PROJECT)
+    world.append(PROJECT, 3, 1)
+    world.freeze(PROJECT)
+    world.merge(PROJECT)
+    world.freeze(OTHER)
+    world.append(OTHER, 1)
+    world.append(PROJECT, 1)
+    world.restart()
+    world.append(PROJECT, 2, 2)
+    world.delete(OTHER)
+    world.freeze(PROJECT)
+    world.merge(PROJECT)
+    world.append(PROJECT, 1)
+
+
+def live(world: SimWorld, die_at: int | None) -> bool:
+    """Start and work; False if the process died."""
+    try:
+        world.start(die_at)
+        script(world)
+    except Died:
+        return False
+    return True
+
+
+def count_operations(directory: Path) -> int:
+    """How many operations the script is, with the start."""
+    world = SimWorld(directory)
+    world.start()
+    script(world)
+    world.verify()
+    world.die(power=False)
+    return len(world.disk.operations)
+
+
+def data_layout(world: SimWorld) -> DataLayout:
+    return DataLayout(world.root)
