@@ -26,6 +26,7 @@ from logd.store.files import File
 
 SECTOR = 512
 INDEX = "index"
+UNLIMITED = 1 << 40
 
 
 class Died(BaseException):
@@ -163,7 +164,7 @@ class SimDisk:
         self._root = root
         self._top = _Directory()
         self._random = random.Random(seed)
-        self.capacity = 1 << 40
+        self.capacity = UNLIMITED
         self.life = 0
         self.restart()
 
@@ -204,8 +205,8 @@ class SimDisk:
                 effect(self._random.random())
             failing()
             raise OSError(self.fail_with, os.strerror(self.fail_with))
-        if room > (free := self.free()):
-            effect(max(0, free) / room)
+        if room and room > self.free():
+            effect(max(0, self.free()) / room)
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         effect(1.0)
 
@@ -231,6 +232,8 @@ class SimDisk:
         return dict(_walk(self._top, ""))
 
     def free(self) -> int:
+        if self.capacity == UNLIMITED:
+            return UNLIMITED
         return self.capacity - sum(map(len, self.files().values()))
 
     def _find(self, path: Path) -> _Node | None:

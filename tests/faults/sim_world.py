@@ -2,7 +2,6 @@
 
 import contextlib
 import enum
-import gc
 import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -13,7 +12,6 @@ from store_world import OTHER, PROJECT, World, ask, entry, idempotency_of
 
 from logd.entry import ProjectId
 from logd.errors import LogdError, StorageFailed, StorageFull
-from logd.store.layout import DataLayout
 from logd.store.project import Installation, Project
 
 
@@ -69,7 +67,6 @@ class SimWorld:
         if self.world is not None:
             self.world.abandon()
             self.world = None
-        gc.collect()
         if power:
             self.disk.lose_power()
         for index in self.root.glob("projects/*/index"):
@@ -254,7 +251,3 @@ def count_operations(directory: Path) -> int:
     world.verify()
     world.die(power=False)
     return len(world.disk.operations)
-
-
-def data_layout(world: SimWorld) -> DataLayout:
-    return DataLayout(world.root)
