@@ -96,7 +96,9 @@ class Api:
 
     def _query(self, route: Route, head: Head) -> dict[str, str]:
         known = self._parameters.get(route.name)
-        return {} if known is None else query_parameters(head.query, known)
+        if known is None or not head.query:
+            return {}
+        return query_parameters(head.query, known)
 
     async def _read(self, route: Route, head: Head, body: Body) -> bytes:
         if route.payload is Payload.ENTRIES:

@@ -46,6 +46,8 @@ def ids_json(project: ProjectId, first: Seq, count: int) -> bytes:
     if count == 0:
         return b"[]"
     prefix = id_prefix(project)
+    if count == 1:
+        return f'["{prefix}{first:012x}"]'.encode()
     pieces = []
     for high in range(first >> 12, ((first + count - 1) >> 12) + 1):
         start = max(first - (high << 12), 0)
