@@ -20,7 +20,7 @@ from msgspec import UNSET, Raw, UnsetType
 from logd import entry as limits
 from logd.entry import LEVEL_CODE, LEVELS, LevelName, ProjectId
 from logd.errors import LogdError
-from logd.format.separated import SEPARATOR, Int64s, concatenate, join_texts, longest
+from logd.format.separated import SEPARATOR, Int64s, concatenate, edges, join_texts, longest
 from logd.format.shape import shape_of
 from logd.timestamps import BadTimestamp, parse_timestamp, parse_timestamps
 
@@ -246,7 +246,7 @@ def _one(entry: Any, received_ns: int) -> Batch | None:
         or not _is_source(entry.source)
         or not _is_tag_list(tags)
         or meta[:1] != b"{"
-        or len(meta) > limits.MAX_META_BYTES
+        or not _are_metas_in_bounds(meta, 1)
     ):
         return None
     levels = _LEVEL_BYTES[entry.level]
@@ -262,6 +262,21 @@ def _timestamps(texts: list[str | UnsetType], received_ns: int) -> Int64s:
     if given:
         out[given] = parse_timestamps([cast(str, texts[index]) for index in given])
     return out
+
+
+def _are_metas_in_bounds(metas: bytes, count: int) -> bool:
+    """Whether none is too long and none could nest too deeply."""
+    deep_bytes = 2 * (MAX_NESTING - 1)
+    if len(metas) <= deep_bytes:
+        return True
+    most = longest(metas, count)
+    if most <= deep_bytes:
+        return True
+    if most > limits.MAX_META_BYTES:
+        return False
+    opening = (np.frombuffer(metas, np.uint8) | 0x20) == ord("{")
+    per_meta = np.diff(np.searchsorted(np.flatnonzero(opening), edges(metas, count)))
+    return int(per_meta.max()) < MAX_NESTING
 
 
 def _is_source(text: str) -> bool:

@@ -111,6 +111,27 @@ def test_two_words_of_one_hash_make_it_uncertain() -> None:
         assert beside.certain
 
 
+def colliding_beginnings() -> list[tuple[bytes, bytes]]:
+    """Beginnings of one long word that share their hash."""
+    word = np.random.default_rng(11).integers(48, 58, 8192, np.uint8).tobytes()
+    lengths = np.arange(1, len(word) + 1)
+    hashes = (hash_words(word, 0 * lengths, lengths) >> np.uint64(64 - HASH_BITS)).tolist()
+    first: dict[int, int] = {}
+    pairs = [
+        (first.setdefault(h, size), size) for h, size in zip(hashes, range(1, 8193), strict=True)
+    ]
+    return [(word[:short], word[:long]) for short, long in pairs if short != long]
+
+
+def test_a_word_and_its_beginning_may_share_a_hash() -> None:
+    pairs = colliding_beginnings()
+    assert pairs
+    for short, long in pairs:
+        postings = PostingsIndex(value_of([(long, 1), (short, 2), (long, 3)])).find(long)
+        assert postings is not None
+        assert not postings.certain
+
+
 def test_one_word_alone_leaves_its_hash_certain() -> None:
     for one, other, *_ in list(words_by_hash().values())[:20]:
         index = PostingsIndex(value_of([(one, 1), (one, 5), (one, 5)]))
