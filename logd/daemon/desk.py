@@ -66,6 +66,10 @@ class Desk:
         self.ended = trio.Event()
         self.keys_in_flight: dict[bytes, trio.Event] = {}
 
+    @property
+    def is_stopping(self) -> bool:
+        return self._stopping
+
     # ------------------------------------------------------------ requests
 
     async def submit(self, request: Request) -> Seq:
@@ -143,6 +147,13 @@ class Desk:
             _log.error("project %s: %s", self.project_id, error)
             for submission in group:
                 submission.error = error
+                submission.done.set()
+            return
+        except Exception:  # the root of a group: whoever waits gets an answer, the others go on
+            _log.exception("BUG: project %s cannot be written", self.project_id)
+            project.failed = True
+            for submission in group:
+                submission.error = StorageFailed("the entries could not be written")
                 submission.done.set()
             return
         project.publish(requests, seqs)

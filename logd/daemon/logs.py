@@ -36,6 +36,7 @@ _log = logging.getLogger("logd.logs")
 
 _INLINE_DECODE_BYTES: Final = 512 << 10
 _QUERY_SECONDS: Final = 60.0
+_BUDGET_SECONDS: Final = 0.1
 _MAX_WAITING_QUERIES: Final = 256
 
 
@@ -82,6 +83,7 @@ class Logs:
         self._opening: dict[ProjectId, trio.Event] = {}
         self._deleted: set[ProjectId] = set()
         self._dirty: set[Desk] = set()
+        self._budget_due = 0.0
         self.upkeep = Upkeep(threads)
 
     # ------------------------------------------------------------ ingest
@@ -140,8 +142,7 @@ class Logs:
         seq = await desk.submit(request)
         if self._sync_interval_s is not None:
             self._dirty.add(desk)
-        if self._tail_bytes() > self._store.limits.tail_bytes:
-            self._make_room()
+        self._keep_budget()
         return seq
 
     async def _submit_once(
@@ -166,13 +167,16 @@ class Logs:
             done.set()
         return seq
 
-    def _tail_bytes(self) -> int:
-        return sum(desk.project.tail_bytes for desk in self._desks.values())
-
-    def _make_room(self) -> None:
-        """The largest tail goes to the freezer: all of them together are over the budget."""
-        largest = max(self._desks.values(), key=lambda desk: desk.project.tail_bytes)
-        largest.make_room()
+    def _keep_budget(self) -> None:
+        """Where all tails together are over the budget, the largest goes to the freezer. Looked at
+        ten times a second at most: it takes a look at every open project."""
+        now = trio.current_time()
+        if now < self._budget_due:
+            return
+        self._budget_due = now + _BUDGET_SECONDS
+        desks = self._desks.values()
+        if sum(desk.project.tail_bytes for desk in desks) > self._store.limits.tail_bytes:
+            max(desks, key=lambda desk: desk.project.tail_bytes).make_room()
 
     # ------------------------------------------------------------ queries
 

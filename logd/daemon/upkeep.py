@@ -1,5 +1,6 @@
 """The freezer: turns full tails into chunks and folds small chunks, one at a time."""
 
+import functools
 import logging
 from collections import deque
 from typing import Final
@@ -45,6 +46,8 @@ class Upkeep:
 
     async def _serve(self, desk: Desk) -> None:
         """One freeze of the project, and the merges that it makes worth while."""
+        if desk.is_stopping:
+            return
         desk.is_freezing = True
         failed = False
         try:
@@ -57,6 +60,10 @@ class Upkeep:
             failed = True
             self.failures += 1
             _log.error("project %s cannot be frozen yet: %s", desk.project_id, error)
+        except Exception:  # the root of the work on one project: the others go on
+            failed = True
+            self.failures += 1
+            _log.exception("BUG: project %s cannot be frozen", desk.project_id)
         finally:
             desk.is_freezing = False
             desk.changed()
@@ -64,7 +71,7 @@ class Upkeep:
                 desk.look_again()
         if failed:
             await trio.sleep(_RETRY_SECONDS)
-        if desk.project.waiting_freezes:
+        if desk.project.waiting_freezes and not desk.is_stopping:
             self.add(desk)
 
     async def _freeze(self, desk: Desk) -> None:
@@ -78,12 +85,10 @@ class Upkeep:
 
     async def _merge(self, desk: Desk) -> None:
         project = desk.project
-        job = project.prepare_merge()
-        if job is None or project.waiting_freezes:
-            return
-        installation = await self._threads.freeze.run(lambda: project.run_merge(job))
-        await self._install(desk, installation)
-        self.merges += 1
+        while not project.waiting_freezes and (job := project.prepare_merge()) is not None:
+            merge = functools.partial(project.run_merge, job)
+            await self._install(desk, await self._threads.freeze.run(merge))
+            self.merges += 1
 
     async def _install(self, desk: Desk, installation: Installation) -> None:
         desk.project.install(installation)

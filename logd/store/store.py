@@ -1,5 +1,6 @@
 """The store: a data directory, and the projects in it, opened when first needed."""
 
+import contextlib
 import threading
 from collections.abc import Iterable
 
@@ -38,6 +39,10 @@ def lock_directory(files: FileLayer, layout: DataLayout) -> DirectoryLock:
 
 def _check_format(files: FileLayer, layout: DataLayout) -> None:
     if layout.format_file.name not in files.list_directory(layout.root):
+        # A process may have died between making the directory and syncing its name. Where the
+        # parent may not be read, somebody else made it.
+        with contextlib.suppress(PermissionError):
+            files.sync_directory(layout.root.parent)
         fresh = layout.format_file.with_name("FORMAT.new")
         if fresh.name in files.list_directory(layout.root):
             files.unlink(fresh)

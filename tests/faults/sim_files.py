@@ -7,8 +7,8 @@
 - A sync that fails has lost what it was to write: the data can still be read until the power goes,
   and no later sync of the file saves them.
 
-The disk counts what changes it. At a chosen operation it kills the process (`Died`), before the
-operation or in the midst of it, or lets the operation fail.
+The disk counts what changes it. At a chosen operation it kills the process (`Died`), before it or,
+where it writes, in the midst of it; or it lets the operation fail.
 
 Directories exist in reality too, because the index in one of them is a real LMDB file: it syncs by
 itself and is as its last transaction left it. `index.drop` decides whether it is lost.
@@ -194,9 +194,8 @@ class SimDisk:
         number = len(self.operations)
         self.operations.append(kind)
         if number == self.die_at:
-            part = self._random.choice([0.0, 0.5, 1.0, self._random.random()])
-            if part > 0:
-                effect(part if kind == "append" else 1.0)
+            if kind == "append":
+                effect(self._random.random())
             self.life += 1
             raise Died
         if number == self.fail_at:

@@ -9,6 +9,9 @@ import pytest
 from sim_world import SimWorld, count_operations, live
 from store_world import PROJECT, memory_directory
 
+BEGINNING = 25
+"""Operations in which directories are made: seldom again, so each is tried more often."""
+
 
 @pytest.fixture
 def directories() -> Iterator[Iterator[Path]]:
@@ -17,11 +20,14 @@ def directories() -> Iterator[Iterator[Path]]:
         yield (directory / str(number) for number in itertools.count())
 
 
-def recover_and_verify(world: SimWorld, *, damage_is_likely: bool = False) -> None:
-    """The first recovery makes it whole, the second finds nothing to do, and work goes on."""
+def recover_and_verify(world: SimWorld, *, may_report: tuple[str, ...] = ()) -> None:
+    """The first recovery makes it whole and the second finds nothing to do; what the first showed
+    is as safe as what is stored after it, and work goes on. `may_report`: words of the damage that
+    the first may find."""
     world.start()
     world.verify()
-    assert damage_is_likely or world.damage() == []
+    assert [text for text in world.damage() if not any(word in text for word in may_report)] == []
+    world.append(PROJECT, 2)
     world.die(power=True)
     world.start()
     world.verify()
@@ -40,10 +46,11 @@ def recover_and_verify(world: SimWorld, *, damage_is_likely: bool = False) -> No
 
 def test_a_kill_at_any_operation_loses_nothing(directories: Iterator[Path]) -> None:
     for die_at in range(count_operations(next(directories))):
-        world = SimWorld(next(directories))
-        assert not live(world, die_at)
-        world.die(power=False)
-        recover_and_verify(world)
+        for seed in range(6 if die_at < BEGINNING else 1):
+            world = SimWorld(next(directories), seed=100 * die_at + seed)
+            assert not live(world, die_at)
+            world.die(power=False)
+            recover_and_verify(world)
 
 
 @pytest.mark.parametrize("drop_index", [False, True])
@@ -54,4 +61,6 @@ def test_a_power_loss_at_any_operation_loses_nothing(
         world = SimWorld(next(directories), seed=die_at)
         assert not live(world, die_at)
         world.die(power=True, drop_index=drop_index)
-        recover_and_verify(world, damage_is_likely=drop_index)
+        # Of a group that was not synced, a later frame may be there and an earlier one not; and
+        # without the index nobody knows a half-finished freeze from damage.
+        recover_and_verify(world, may_report=(".wal at", ".seg at")[: 1 + drop_index])

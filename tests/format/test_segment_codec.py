@@ -1,3 +1,6 @@
+import struct
+import zlib
+
 import pytest
 from format_samples import INT64_MAX, INT64_MIN, PROJECT, flipped, truncated
 
@@ -26,3 +29,20 @@ def test_every_flipped_byte_is_detected() -> None:
     for _, damaged in flipped(data):
         with pytest.raises(ValueError, match=r"not a segment file|checksum"):
             decode_header(damaged)
+
+
+def changed(offset: int, value: bytes) -> bytes:
+    """A header with other bytes at an offset, and a checksum that holds."""
+    data = bytearray(encode_header(PROJECT, Seq(1), 2))
+    data[offset : offset + len(value)] = value
+    struct.pack_into("<I", data, HEADER_BYTES - 4, zlib.crc32(data[: HEADER_BYTES - 4]))
+    return bytes(data)
+
+
+def test_a_newer_header_tells_its_version() -> None:
+    assert decode_header(changed(8, b"\x09")).version == 9
+
+
+def test_a_file_of_another_kind_is_refused() -> None:
+    with pytest.raises(ValueError, match="not a segment file"):
+        decode_header(changed(0, b"LOGDWAL\0"))

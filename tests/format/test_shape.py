@@ -57,6 +57,12 @@ def test_values_are_counted_across_slices(padding: int) -> None:
     assert shape_of(body, in_array=True) == Shape(2, count, count)
 
 
+@pytest.mark.parametrize("value", [b"7" * 3_000_000, b'"' + b"," * 3_000_000 + b'"'])
+def test_a_value_may_reach_over_slices(value: bytes) -> None:
+    assert shape_of(value, in_array=False) == Shape(0, 1, 0)
+    assert shape_of(b"[1," + value + b"]", in_array=True) == Shape(0, 2, 0)
+
+
 def test_depth_is_counted_across_slices() -> None:
     body = b"[" * 1_500_000 + b"]" * 1_500_000
     assert shape_of(body, in_array=True).depth == 1_499_999

@@ -69,11 +69,21 @@ def test_what_the_header_says_is_read(first_seq: int) -> None:
     assert decode_header(data + b"frames") == (PROJECT, first_seq, VERSION)
 
 
-def test_a_newer_header_tells_its_version() -> None:
+def changed(offset: int, value: bytes) -> bytes:
+    """A header with other bytes at an offset, and a checksum that holds."""
     data = bytearray(encode_header(PROJECT, Seq(1)))
-    struct.pack_into("<H", data, 8, 9)
+    data[offset : offset + len(value)] = value
     struct.pack_into("<I", data, HEADER_BYTES - 4, zlib.crc32(data[: HEADER_BYTES - 4]))
-    assert decode_header(bytes(data))[2] == 9
+    return bytes(data)
+
+
+def test_a_newer_header_tells_its_version() -> None:
+    assert decode_header(changed(8, b"\x09"))[2] == 9
+
+
+def test_a_file_of_another_kind_is_refused() -> None:
+    with pytest.raises(ValueError, match="not a WAL file"):
+        decode_header(changed(0, b"LOGDSEG\0"))
 
 
 def test_every_truncated_header_is_detected() -> None:
