@@ -66,10 +66,6 @@ class Desk:
         self.ended = trio.Event()
         self.keys_in_flight: dict[bytes, trio.Event] = {}
 
-    @property
-    def is_stopping(self) -> bool:
-        return self._stopping
-
     # ------------------------------------------------------------ requests
 
     async def submit(self, request: Request) -> Seq:
@@ -149,7 +145,7 @@ class Desk:
                 submission.error = error
                 submission.done.set()
             return
-        except Exception:  # the root of a group: whoever waits gets an answer, the others go on
+        except Exception:  # noqa: BLE001  # the root of a group: whoever waits gets an answer, the others go on
             _log.exception("BUG: project %s cannot be written", self.project_id)
             project.failed = True
             for submission in group:

@@ -60,7 +60,7 @@ class Upkeep:
             failed = True
             self.failures += 1
             _log.error("project %s cannot be frozen yet: %s", desk.project_id, error)
-        except Exception:  # the root of the work on one project: the others go on
+        except Exception:  # noqa: BLE001  # the root of the work on one project: the others go on
             failed = True
             self.failures += 1
             _log.exception("BUG: project %s cannot be frozen", desk.project_id)
