@@ -82,7 +82,8 @@ class RestartFigures(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CrashFigures(msgspec.Struct, frozen=True, kw_only=True):
-    """SIGKILL in the middle of a load. `lost`: acknowledged entries that were not found again."""
+    """SIGKILL in the middle of a load. `lost`: acknowledged entries that were not found again.
+    `refused`: requests answered with an error before."""
 
     batch: int
     connections: int
@@ -90,6 +91,7 @@ class CrashFigures(msgspec.Struct, frozen=True, kw_only=True):
     lost: int
     ready_s: float
     recovered_per_s: float
+    refused: int = 0
 
 
 class ScaleFigures(msgspec.Struct, frozen=True, kw_only=True):
@@ -163,6 +165,11 @@ class Results(msgspec.Struct, kw_only=True):
                 f"{where}: {crash.lost:,} acknowledged entries lost by SIGKILL"
                 for crash in run.crashes
                 if crash.lost and run.peer in durable
+            ]
+            found += [
+                f"{where}: the load before a SIGKILL was not taken ({crash.refused:,} refused)"
+                for crash in run.crashes
+                if crash.refused or not crash.acknowledged
             ]
             found += [
                 f"{where}: {load.failures:,} failed requests, first: {load.failure}"

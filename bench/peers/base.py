@@ -126,10 +126,6 @@ class HttpPeer(ABC):
     def pid(self) -> int | None:
         return self._server.pid if self._server else None
 
-    def data_changed(self, data: Path) -> bool:
-        """Whether `data` is another directory than that of the last start."""
-        return data != self._data
-
     @property
     def is_remote(self) -> bool:
         return self._remote is not None
@@ -137,12 +133,14 @@ class HttpPeer(ABC):
     def start(self, data: Path) -> float:
         self._data = data
         data.mkdir(parents=True, exist_ok=True)
+        is_new = not any(data.iterdir())
         if self._remote is None:
             self.address = Address("127.0.0.1", free_port())
             self._server = Server(self.command(data), data.parent / f"{data.name}.log")
         self._connection = Connection(self.address)
         seconds = self._server.wait_ready(self._is_ready) if self._server else 0.0
-        self.enrol()
+        if is_new:
+            self.enrol()
         return seconds
 
     def stop(self) -> None:
@@ -226,7 +224,7 @@ class HttpPeer(ABC):
 
     @abstractmethod
     def enrol(self) -> None:
-        """Called when ready: make or find whatever the peer needs to be used."""
+        """Called when ready for the first time on a directory: make what the peer needs."""
 
     @abstractmethod
     def form(self) -> RequestForm: ...

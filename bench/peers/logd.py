@@ -63,14 +63,7 @@ class Logd(HttpPeer):
     def readiness(self) -> bytes:
         return get("/readyz", self.address)
 
-    def start(self, data: Path) -> float:
-        if self.data_changed(data):
-            self._project = self._key = self._organisation = ""
-        return super().start(data)
-
     def enrol(self) -> None:
-        if self._key:
-            return
         if not self.is_remote:
             self._token = self._add_user()
         slug = f"bench-{secrets.token_hex(6)}"
@@ -84,6 +77,7 @@ class Logd(HttpPeer):
         if self.is_remote and self._organisation:
             target = f"/v1/orgs/{self._organisation}"
             fields = f"Authorization: Bearer {self._token}"
+            self._organisation = ""
             self.call(head("DELETE", target, self.address, fields) + b"\r\n")
 
     def stop(self) -> None:

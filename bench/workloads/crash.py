@@ -17,6 +17,9 @@ _SINGLES_PER_S = 40_000
 _KILL_AT = 0.6
 """Part of the load after which the server is killed."""
 
+_LEAST_S = 0.5
+"""... but not before something was acknowledged; a small load is then over."""
+
 
 def run(setting: Setting, into: PeerRun) -> None:
     """Only for servers that the benchmark has started itself."""
@@ -48,7 +51,7 @@ def _kill_after_s(
         if (load.batch, load.connections) == (batch, connections)
     ]
     expected_s = count / max(rates) if rates else setting.scope.crash_s
-    return min(setting.scope.crash_s, _KILL_AT * expected_s)
+    return min(setting.scope.crash_s, max(_LEAST_S, _KILL_AT * expected_s))
 
 
 def _crash(
@@ -63,7 +66,8 @@ def _crash(
         load.go()
         time.sleep(after_s)
         peer.kill()
-        acknowledged = load.result().acknowledged
+        result = load.result()
+        acknowledged = result.acknowledged
         requests.path.unlink()
         ready_s = peer.start(data)
         lost = _lost(peer, acknowledged, batch)
@@ -78,6 +82,7 @@ def _crash(
         lost=lost,
         ready_s=ready_s,
         recovered_per_s=(total - lost) / ready_s,
+        refused=sum(failure.startswith("status") for failure in result.failures),
     )
 
 

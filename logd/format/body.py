@@ -20,7 +20,7 @@ from msgspec import UNSET, Raw, UnsetType
 from logd import entry as limits
 from logd.entry import LEVEL_CODE, LEVELS, LevelName, ProjectId
 from logd.errors import LogdError
-from logd.format.separated import SEPARATOR, Int64s, concatenate, edges, join_texts, longest
+from logd.format.separated import SEPARATOR, Int64s, concatenate, join_texts, longest
 from logd.format.shape import shape_of
 from logd.timestamps import BadTimestamp, parse_timestamp, parse_timestamps
 
@@ -29,6 +29,7 @@ MAX_NESTING: Final = 500
 """Levels of arrays and objects in an entry, itself the first. Far fewer than the stack holds: what
 was acknowledged by one thread must be readable to every other, the recovery's above all."""
 
+_FLAT_BYTES: Final = 2 * (MAX_NESTING - 1)  # a shorter meta has not the brackets to nest too deeply
 _LEAST_ENTRY_BYTES: Final = 90  # the shortest valid entry has 93 with its comma
 _WORTH_COUNTING: Final = 10_000  # fewer values than this are looked at whatever they are
 _MOST_MEMBERS: Final = 100  # an entry has seven; keys may repeat
@@ -266,17 +267,17 @@ def _timestamps(texts: list[str | UnsetType], received_ns: int) -> Int64s:
 
 def _are_metas_in_bounds(metas: bytes, count: int) -> bool:
     """Whether none is too long and none could nest too deeply."""
-    deep_bytes = 2 * (MAX_NESTING - 1)
-    if len(metas) <= deep_bytes:
+    if len(metas) <= _FLAT_BYTES:
         return True
     most = longest(metas, count)
-    if most <= deep_bytes:
+    if most <= _FLAT_BYTES:
         return True
-    if most > limits.MAX_META_BYTES:
-        return False
-    opening = (np.frombuffer(metas, np.uint8) | 0x20) == ord("{")
-    per_meta = np.diff(np.searchsorted(np.flatnonzero(opening), edges(metas, count)))
-    return int(per_meta.max()) < MAX_NESTING
+    return most <= limits.MAX_META_BYTES and not any(map(_opens_too_often, metas.split(SEPARATOR)))
+
+
+def _opens_too_often(meta: bytes) -> bool:
+    """Brackets in strings count too: the careful way tells them apart."""
+    return len(meta) > _FLAT_BYTES and meta.count(b"{") + meta.count(b"[") >= MAX_NESTING
 
 
 def _is_source(text: str) -> bool:

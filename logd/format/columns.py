@@ -68,17 +68,16 @@ def to_planes(values: UInts) -> bytes:
 
 def from_planes(raw: bytes, count: int, dtype: npt.DTypeLike) -> npt.NDArray[Any]:
     """The column of `count` items. Raises ValueError if the bytes do not divide into planes."""
-    out = np.zeros(count, np.dtype(dtype).newbyteorder("<"))
+    kind = np.dtype(dtype)
     if count == 0:
         if raw:
             raise ValueError("planes: bytes in an empty column")
-        return out.astype(dtype, copy=False)
+        return np.zeros(0, kind)
     width, rest = divmod(len(raw), count)
-    if rest or not 1 <= width <= out.itemsize:
-        raise ValueError(f"planes: {len(raw)} bytes for {count} items of {out.itemsize} bytes")
-    if width == 1:
-        return np.frombuffer(raw, np.uint8).astype(dtype)
-    out.view(np.uint8).reshape(count, out.itemsize)[:, :width] = (
-        np.frombuffer(raw, np.uint8).reshape(width, count).T
-    )
-    return out.astype(dtype, copy=False)
+    if rest or not 1 <= width <= kind.itemsize:
+        raise ValueError(f"planes: {len(raw)} bytes for {count} items of {kind.itemsize} bytes")
+    planes = np.frombuffer(raw, np.uint8).reshape(width, count)
+    out: npt.NDArray[Any] = planes[0].astype(kind)
+    for position in range(1, width):
+        out |= planes[position].astype(kind) << kind.type(8 * position)
+    return out

@@ -135,6 +135,10 @@ class VocabularyIndex:
             at += size
         self._first_words = head[at:].split(SEPARATOR) if len(self._pages) else []
 
+    def texts(self, kind: int) -> int:
+        """How many texts the kind has."""
+        return self._counts[kind][0]
+
     def counts(self, kind: int) -> Int64s:
         """int64[4, texts]: entries of each level that refer to each text of the kind."""
         texts, frame, width = self._counts[kind]

@@ -51,6 +51,7 @@ class ChunkSearch:
         self._index = index
         self._check = check
         self._vocabulary: VocabularyIndex | None = None
+        self._found: dict[Word, Targets] = {}
         self._postings: PostingsIndex | None = None
         self.first_seq = reader.first_seq
         self.count = reader.count
@@ -117,6 +118,13 @@ class ChunkSearch:
             return None
 
     def _targets(self, word: Word) -> Targets:
+        """A search asks for a word once a field: it is looked up once."""
+        found = self._found.get(word)
+        if found is None:
+            found = self._found[word] = self._look_up(word)
+        return found
+
+    def _look_up(self, word: Word) -> Targets:
         try:
             return _find_targets(self.vocabulary(), word)
         except ValueError:  # a damaged page: the chunk itself still knows
@@ -155,7 +163,7 @@ class ChunkSearch:
     def _by_text(self, kind: int, codes: Int64s) -> Selection:
         if not len(codes):
             return NONE
-        texts = np.zeros(self.text_counts(kind).shape[1], np.bool_)
+        texts = np.zeros(self.vocabulary().texts(kind), np.bool_)
         texts[codes] = True
         return ByText(kind, texts)
 

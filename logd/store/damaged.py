@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from logd.errors import Corruption
-from logd.store.files import FileLayer
+from logd.store.files import FileLayer, write_whole
 from logd.store.layout import ProjectLayout
 
 
@@ -30,10 +30,7 @@ class Damaged:
         if not data.strip(b"\0"):
             return
         self._files.make_directory(self._layout.damaged)
-        copy = self._files.create(self._free_name(path.name))
-        copy.append([data])
-        copy.sync()
-        copy.close()
+        write_whole(self._files, self._free_name(path.name), [data])
         self._files.sync_directory(self._layout.damaged)
 
     def _free_name(self, name: str) -> Path:

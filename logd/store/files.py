@@ -4,6 +4,7 @@ It is passed in, so that tests can put a layer in its place that loses what was 
 on the nth call or dies before it.
 """
 
+import contextlib
 import errno
 import fcntl
 import os
@@ -14,6 +15,7 @@ from typing import Protocol
 
 from logd.errors import DirectoryLocked
 
+NO_SPACE = (errno.ENOSPC, errno.EDQUOT)
 _MAX_BUFFERS = 1000  # of one writev; Linux takes 1,024
 
 
@@ -63,6 +65,20 @@ class FileLayer(Protocol):
 
     def free_bytes(self, path: Path) -> int:
         """Space left for an unprivileged process on the file system of an existing path."""
+
+
+def write_whole(files: FileLayer, path: Path, buffers: Sequence[bytes]) -> None:
+    """A new file, synced but for its name. Where that fails (OSError), nothing of it stays."""
+    file = files.create(path)
+    try:
+        file.append(buffers)
+        file.sync()
+    except OSError:
+        with contextlib.suppress(OSError):  # the first error tells more
+            files.unlink(path)
+        raise
+    finally:
+        file.close()
 
 
 class OsFile:

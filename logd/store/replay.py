@@ -15,7 +15,7 @@ from logd.format import wal as wal_codec
 from logd.format.body import Batch, decode_body
 from logd.format.chunk import IdempotencyRecord
 from logd.store.damaged import Damaged
-from logd.store.files import FileLayer
+from logd.store.files import NO_SPACE, FileLayer, write_whole
 from logd.store.freeze import slice_batch
 from logd.store.layout import ProjectLayout, parse_wal_name
 from logd.store.spans import Span, outside
@@ -71,26 +71,45 @@ class Replay:
         runs = []
         end = Seq(frozen[-1][1] if frozen else 0)
         for position, content in enumerate(contents):
-            run, frames, undecodable = self._to_run(content, frozen)
             last = position == len(contents) - 1
             if content.torn_bytes and not last:  # only the last file was still being written
                 reason = f"{content.torn_bytes} bytes are no frame"
                 self._damaged.found.append(Corruption(content.path, content.end, reason))
-            if content.damage or undecodable:
-                self._damaged.keep_copy(content.path, 0)
-            elif content.torn_bytes and content.end:
-                self._damaged.keep_copy(content.path, content.end)
-            if run is None:
-                self._files.unlink(content.path)
-                self._files.sync_directory(self._layout.wal)
-            else:
-                whole = not (content.damage or undecodable or content.torn_bytes)
-                if last or not whole:
+            run, frames, undecodable = self._to_run(content, frozen)
+            whole = not (content.damage or content.torn_bytes or undecodable)
+            try:
+                if not whole:
+                    self._keep_what_goes(content, undecodable=undecodable)
+                if run is None:
+                    self._remove(content.path)
+                elif last or not whole:
                     self._rewrite(content.path, frames)
+            except OSError as error:
+                if error.errno not in NO_SPACE:
+                    raise
+                self._sync(content.path)
+            if run is not None:
                 runs.append(RecoveredRun(content.path, run))
                 end = max(end, run.next_seq)
         # Numbers that torn frames may have had are not given out again.
         return runs, end, Seq(end + sum(content.torn_bytes for content in contents))
+
+    def _keep_what_goes(self, content: WalContent, *, undecodable: bool) -> None:
+        if content.damage or undecodable:
+            self._damaged.keep_copy(content.path, 0)
+        elif content.end:
+            self._damaged.keep_copy(content.path, content.end)
+
+    def _remove(self, path: Path) -> None:
+        self._files.unlink(path)
+        self._files.sync_directory(self._layout.wal)
+
+    def _sync(self, path: Path) -> None:
+        """On a full disk the file stays as it is, and reading goes on: the next opening has to
+        rewrite it."""
+        file = self._files.open(path)
+        file.sync()
+        file.close()
 
     def _to_run(
         self, content: WalContent, frozen: Sequence[Span]
@@ -135,13 +154,10 @@ class Replay:
 
     def _rewrite(self, path: Path, frames: Sequence[wal_codec.Frame]) -> None:
         """The frames in a new, synced file of the same name."""
-        fresh = path.with_name(path.name + ".new")
-        file = self._files.create(fresh)
         buffers = [wal_codec.encode_header(self._project, frames[0].first_seq)]
         for frame in frames:
             buffers += wal_codec.encode_frame(frame)
-        file.append(buffers)
-        file.sync()
-        file.close()
+        fresh = path.with_name(path.name + ".new")
+        write_whole(self._files, fresh, buffers)
         self._files.rename(fresh, path)
         self._files.sync_directory(self._layout.wal)

@@ -1,7 +1,6 @@
 """Segment files of one project: chunks are appended to one, and read from all."""
 
 import contextlib
-import errno
 import itertools
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -16,7 +15,7 @@ from logd.format.chunk import MARKER, BuiltChunk, ChunkHead
 from logd.format.directory import ChunkRow, row_of
 from logd.store.cache import PartCache
 from logd.store.chunk_reader import ChunkReader, read_head
-from logd.store.files import File, FileLayer
+from logd.store.files import NO_SPACE, File, FileLayer
 from logd.store.layout import ProjectLayout, parse_segment_name
 
 _SCAN_BYTES: Final = 1 << 20
@@ -199,7 +198,7 @@ def _next_marker(file: File, offset: int, size: int) -> int:
 
 
 def _storage_error(error: OSError) -> StorageFull | StorageFailed:
-    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+    if error.errno in NO_SPACE:
         return StorageFull("no space is left on the device")
     return StorageFailed(f"a segment could not be written: {error.strerror}")
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from logd.entry import Clock, ProjectId
 from logd.errors import UnsupportedFormat
 from logd.store.cache import PartCache
-from logd.store.files import DirectoryLock, FileLayer
+from logd.store.files import DirectoryLock, FileLayer, write_whole
 from logd.store.layout import (
     DELETED_PREFIX,
     FORMAT_LINE,
@@ -46,10 +46,7 @@ def _check_format(files: FileLayer, layout: DataLayout) -> None:
         fresh = layout.format_file.with_name("FORMAT.new")
         if fresh.name in files.list_directory(layout.root):
             files.unlink(fresh)
-        file = files.create(fresh)
-        file.append([FORMAT_LINE.encode()])
-        file.sync()
-        file.close()
+        write_whole(files, fresh, [FORMAT_LINE.encode()])
         files.rename(fresh, layout.format_file)
         files.sync_directory(layout.root)
         return

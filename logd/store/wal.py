@@ -1,7 +1,6 @@
 """The WAL of one project on disk: one file is written at a time, synced once a group."""
 
 import contextlib
-import errno
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -10,9 +9,7 @@ import msgspec
 from logd.entry import ProjectId, Seq
 from logd.errors import Corruption, StorageFailed, StorageFull, UnsupportedFormat
 from logd.format import wal as codec
-from logd.store.files import File, FileLayer
-
-_NO_SPACE = (errno.ENOSPC, errno.EDQUOT)
+from logd.store.files import NO_SPACE, File, FileLayer
 
 
 class WalWriter:
@@ -77,7 +74,7 @@ class WalWriter:
 
 
 def _storage_error(error: OSError) -> StorageFull | StorageFailed:
-    if error.errno in _NO_SPACE:
+    if error.errno in NO_SPACE:
         return StorageFull("no space is left on the device")
     return StorageFailed(f"the WAL could not be written: {error.strerror}")
 

@@ -2,6 +2,8 @@
 
 import contextlib
 import enum
+import functools
+import random
 import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -12,7 +14,9 @@ from store_world import OTHER, PROJECT, World, ask, entry, idempotency_of
 
 from logd.entry import ProjectId
 from logd.errors import LogdError, StorageFailed, StorageFull
-from logd.store.project import Installation, Project
+from logd.store.project import Installation, Project, Request
+
+Step = Callable[["SimWorld"], None]
 
 
 class Fate(enum.Enum):
@@ -50,6 +54,10 @@ class SimWorld:
     def start(self, die_at: int | None = None) -> None:
         """A new process opens the directory, and the projects in it. Raises Died."""
         self.disk.restart(die_at)
+        self.open()
+
+    def open(self) -> None:
+        """Raises Died, and what the opening of a failing disk raises."""
         self.world = None
         world = World(self.root, files=self.disk)
         self.world = world
@@ -81,7 +89,7 @@ class SimWorld:
 
     # ------------------------------------------------------------ steps
 
-    def append(self, project: ProjectId, *sizes: int) -> None:
+    def append(self, project: ProjectId, sizes: Sequence[int]) -> None:
         """A group of requests of these sizes."""
         world = self._world(project)
         requests = []
@@ -144,10 +152,13 @@ class SimWorld:
         raise AssertionError("a project cannot be reopened")
 
     def restart(self) -> None:
-        """An orderly one."""
+        """An orderly one; tried again where it fails, as a service manager does."""
         self.stop()
-        world = World(self.root, files=self.disk)
-        self.world = world
+        for _ in range(3):
+            with contextlib.suppress(OSError, LogdError):
+                self.world = World(self.root, files=self.disk)
+                return
+        raise AssertionError("the directory cannot be opened")
 
     def delete(self, project: ProjectId) -> None:
         self.deleted.add(project)
@@ -160,7 +171,12 @@ class SimWorld:
     def _world(self, project: ProjectId) -> World:
         assert self.world is not None
         self.world.project_id = project
-        self.world.project = self.world.store.project(project)
+        for _ in range(2):
+            with contextlib.suppress(OSError, LogdError):
+                self.world.project = self.world.store.project(project)
+                break
+        else:
+            raise AssertionError("a project cannot be opened")
         return self.world
 
     # ------------------------------------------------------------ what must hold
@@ -206,53 +222,88 @@ class SimWorld:
 
     def damage(self) -> list[str]:
         """What the openings of this life found damaged."""
+        return [str(error) for project in self.open_projects() for error in project.damage]
+
+    def open_projects(self) -> list[Project]:
         assert self.world is not None
-        found = [error for project in self.world.store.open_projects() for error in project.damage]
-        return list(map(str, found))
+        return self.world.store.open_projects()
+
+    def project(self, project: ProjectId) -> Project:
+        return self._world(project).project
+
+    def request(self, project: ProjectId, message: str) -> Request:
+        """One that the ledger does not know."""
+        return self._world(project).request([entry(message)])
+
+    def reopen(self, project: ProjectId) -> None:
+        assert self.world is not None
+        self.world.store.reopen(project)
 
     def files(self) -> dict[str, bytes]:
         return self.disk.files()
 
 
+def random_script(random_: random.Random) -> Step:
+    """Steps in any order, of which each may come often."""
+    steps: list[Step] = []
+    for _ in range(random_.randrange(5, 25)):
+        project = random_.choice([PROJECT, PROJECT, PROJECT, OTHER])
+        sizes = [random_.choice([1, 1, 2, 3, 5, 9, 20]) for _ in range(random_.randrange(1, 4))]
+        steps += random_.choice(
+            [
+                [functools.partial(SimWorld.append, project=project, sizes=sizes)] * 3,
+                [functools.partial(SimWorld.rotate, project=project)],
+                [functools.partial(SimWorld.freeze, project=project)],
+                [functools.partial(SimWorld.merge, project=project)],
+                [SimWorld.restart],
+            ]
+        )
+
+    def run(world: SimWorld) -> None:
+        for step in steps:
+            step(world)
+
+    return run
+
+
 def script(world: SimWorld) -> None:
     """Everything that a store does to its files, in two projects of which one goes."""
-    world.append(PROJECT, 2, 1)
-    world.append(OTHER, 3)
-    world.append(PROJECT, 20)
+    world.append(PROJECT, [2, 1])
+    world.append(OTHER, [3])
+    world.append(PROJECT, [20])
     world.freeze(PROJECT)
-    world.append(PROJECT, 1, 1)
+    world.append(PROJECT, [1, 1])
     world.freeze(PROJECT)
-    world.append(PROJECT, 2)
+    world.append(PROJECT, [2])
     world.rotate(PROJECT)
-    world.append(PROJECT, 3, 1)
+    world.append(PROJECT, [3, 1])
     world.freeze(PROJECT)
     world.merge(PROJECT)
     world.freeze(OTHER)
-    world.append(OTHER, 1)
-    world.append(PROJECT, 1)
+    world.append(OTHER, [1])
+    world.append(PROJECT, [1])
     world.restart()
-    world.append(PROJECT, 2, 2)
+    world.append(PROJECT, [2, 2])
     world.delete(OTHER)
     world.freeze(PROJECT)
     world.merge(PROJECT)
-    world.append(PROJECT, 1)
+    world.append(PROJECT, [1])
 
 
-def live(world: SimWorld, die_at: int | None) -> bool:
+def live(world: SimWorld, die_at: int | None, work: Step = script) -> bool:
     """Start and work; False if the process died."""
     try:
         world.start(die_at)
-        script(world)
+        work(world)
     except Died:
         return False
     return True
 
 
-def count_operations(directory: Path) -> int:
-    """How many operations the script is, with the start."""
+def count_operations(directory: Path, work: Step = script) -> int:
+    """How many operations it is, with the start."""
     world = SimWorld(directory)
-    world.start()
-    script(world)
+    assert live(world, None, work)
     world.verify()
     world.die(power=False)
     return len(world.disk.operations)

@@ -19,7 +19,7 @@ OTHER_PROJECT = ProjectId("ffffffff-0000-4000-8000-000000000001")
 INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
 
 unhurried = settings(deadline=None)
-costly = settings(deadline=None, max_examples=60)
+costly = settings(deadline=None, max_examples=40)
 """For whole chunks and bodies: most of the time goes into making them up."""
 
 

@@ -85,6 +85,24 @@ def test_the_hashes_of_many_words_are_those_of_each() -> None:
     assert [int(h) >> (64 - HASH_BITS) for h in hashes] == [hash_word(word) for word in words]
 
 
+@given(st.binary(min_size=1, max_size=40))
+def test_the_hash_is_that_of_the_document(word: bytes) -> None:
+    """`docs/format/index.md`, one step after the other."""
+    a, b, whole = 0x9E3779B97F4A7C15, 0xD6E8FEB86659FD93, 2**64 - 1
+    first, *further = (
+        int.from_bytes(word[start : start + 8], "little") for start in range(0, len(word), 8)
+    )
+    h = first * a & whole
+    h ^= h >> 32
+    for x in further:
+        h = (h ^ x) * b & whole
+        h ^= h >> 29
+    h = h * b & whole
+    h ^= h >> 32
+    h = h * a & whole
+    assert hash_word(word) == h >> 40
+
+
 def test_what_follows_a_word_does_not_change_its_hash() -> None:
     data = b"user12user12\xff\xff\xff\xff"
     starts, lengths = np.array([0, 6, 0]), np.array([6, 6, 12])
