@@ -10,6 +10,7 @@ import os
 import resource
 import signal
 import ssl
+import sys
 import time
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager, contextmanager
@@ -43,6 +44,9 @@ from logd.words import fold
 log = logging.getLogger("logd")
 
 _CHORES_SECONDS: Final = 60.0
+_SWITCH_SECONDS: Final = 0.0005
+"""How long one thread may keep the interpreter from another: the event loop shares it with the
+freezer, and with Python's 5 ms an acknowledgement would wait for its turn, several times."""
 
 
 class PooledRandom:
@@ -93,6 +97,7 @@ def prepare_process() -> None:
     """What the whole process needs, before `serve`."""
     _raise_descriptor_limit()
     set_up_allocator()
+    sys.setswitchinterval(_SWITCH_SECONDS)
     fold("\u00c9")  # its table is made now, not in the first query that needs it
 
 
