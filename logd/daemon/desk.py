@@ -76,6 +76,8 @@ class Desk:
         """
         if self._stopping:
             raise StorageFailed("the project is being closed")
+        if self.project.failed:  # what it holds, and so what a retry is of, is not known now
+            raise StorageFailed("the project's storage failed; it is being reopened")
         if self._queue and self._queued_bytes + len(request.body) > MAX_QUEUED_BYTES:
             raise Overloaded("too many entries of this project wait to be written")
         submission = _Submission(request)
