@@ -113,6 +113,10 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     segment_seconds: Annotated[int, Meta(ge=60), _says("a segment of this age is closed")] = 86_400
     cache_bytes: Annotated[int, Meta(ge=0), _says("memory for decompressed blocks")] = 64 * MIB
     query_threads: Annotated[int, Meta(ge=1, le=64), _says("queries that run at once")] = 4
+    build_in: Annotated[
+        Literal["process", "thread"],
+        _says("where chunks are built; process: faster, takes 100 MB more while it runs"),
+    ] = "process"
     min_free_disk_bytes: Annotated[
         int, Meta(ge=0), _says("with less free disk, ingest answers 503")
     ] = 256 * MIB
@@ -131,6 +135,7 @@ EDGE: Final[Mapping[str, object]] = {
     "segment_bytes": 64 * MIB,
     "cache_bytes": 8 * MIB,
     "query_threads": 1,
+    "build_in": "thread",
     "min_free_disk_bytes": 64 * MIB,
 }
 """What the profile "edge" sets where nothing else is said."""

@@ -29,6 +29,7 @@ from logd.api.service import Services
 from logd.config import Config
 from logd.control.store import Control
 from logd.daemon.admin import open_admin_socket, serve_admin
+from logd.daemon.build_process import BuildProcess
 from logd.daemon.identity import Identity
 from logd.daemon.logs import Logs, open_logs
 from logd.door import systemd
@@ -187,10 +188,11 @@ def store_limits(config: Config) -> StoreLimits:
 
 
 def _logs(config: Config, layout: DataLayout) -> AbstractAsyncContextManager[Logs]:
-    store = Store(OsFiles(), layout, store_limits(config), time.time_ns)
+    builder = BuildProcess(config.build_in == "process")
+    store = Store(OsFiles(), layout, store_limits(config), time.time_ns, builder)
     relaxed = config.durability == "interval"
     interval_s = config.sync_interval_ms / 1000 if relaxed else None
-    return open_logs(store, time.time_ns, config.query_threads, interval_s)
+    return open_logs(store, time.time_ns, config.query_threads, interval_s, builder.rest)
 
 
 async def _chores(identity: Identity) -> None:

@@ -2,7 +2,7 @@
 
 import hashlib
 import logging
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Final
 
@@ -73,6 +73,7 @@ class Logs:
         threads: Threads,
         nursery: trio.Nursery,
         sync_interval_s: float | None,
+        rest: Callable[[], None],
     ) -> None:
         self._store = store
         self._clock = clock
@@ -84,7 +85,7 @@ class Logs:
         self._deleted: set[ProjectId] = set()
         self._dirty: set[Desk] = set()
         self._budget_due = 0.0
-        self.upkeep = Upkeep(threads)
+        self.upkeep = Upkeep(threads, rest)
 
     # ------------------------------------------------------------ ingest
 
@@ -312,18 +313,25 @@ class Logs:
 
 @asynccontextmanager
 async def open_logs(
-    store: Store, clock: Clock, query_threads: int, sync_interval_s: float | None
+    store: Store,
+    clock: Clock,
+    query_threads: int,
+    sync_interval_s: float | None,
+    rest: Callable[[], None],
 ) -> AsyncIterator[Logs]:
-    """Logs on an open store, with their background tasks; the store is closed at the end."""
+    """Logs on an open store, with their background tasks; the store is closed at the end. `rest()`
+    ends what the store's chunk builder holds on to, until it is needed again."""
     async with trio.open_nursery() as nursery:
         threads = Threads(query_threads)
-        logs = Logs(store, clock, threads, nursery, sync_interval_s)
+        logs = Logs(store, clock, threads, nursery, sync_interval_s, rest)
         nursery.start_soon(logs.upkeep.run)
         nursery.start_soon(logs.sync_in_intervals)
         try:
             yield logs
         finally:
             await logs.close()
+            with trio.CancelScope(shield=True):
+                await threads.freeze.run(rest)
             nursery.cancel_scope.cancel()
             threads.close()
 

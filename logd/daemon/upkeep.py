@@ -3,6 +3,7 @@
 import functools
 import logging
 from collections import deque
+from collections.abc import Callable
 from typing import Final
 
 import trio
@@ -15,11 +16,15 @@ from logd.store.project import Installation
 _log = logging.getLogger("logd.upkeep")
 
 _RETRY_SECONDS: Final = 2.0
+_QUIET_SECONDS: Final = 10.0
 
 
 class Upkeep:
-    def __init__(self, threads: Threads) -> None:
+    """`rest()` is called, where freezes run, when there was nothing to do for a while."""
+
+    def __init__(self, threads: Threads, rest: Callable[[], None]) -> None:
         self._threads = threads
+        self._rest = rest
         self._due: deque[Desk] = deque()
         self._wake = trio.Event()
         self.freezes = 0
@@ -42,6 +47,10 @@ class Upkeep:
             while self._due:
                 await self._serve(self._due.popleft())
             self._wake = trio.Event()
+            with trio.move_on_after(_QUIET_SECONDS):
+                await self._wake.wait()
+                continue
+            await self._threads.freeze.run(self._rest)
             await self._wake.wait()
 
     async def _serve(self, desk: Desk) -> None:

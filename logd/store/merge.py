@@ -1,4 +1,4 @@
-"""Which small chunks to fold into one. Pure.
+"""Which small chunks to fold into one, and what the one holds.
 
 Budgets and quiet projects freeze small chunks, each into a segment file of its own. Neighbours of
 like size are merged, `merge_chunks` at a time, so that an entry is rewritten a logarithmic number
@@ -7,8 +7,15 @@ of times; where sizes alternate so much that this finds nothing, a long row of t
 
 from collections.abc import Callable, Sequence
 
+import numpy as np
+
+from logd.entry import LEVEL_CODE
+from logd.format.body import Batch
 from logd.format.directory import ChunkRow
+from logd.format.separated import SEPARATOR, join_texts
+from logd.store.chunk_reader import ChunkReader
 from logd.store.limits import StoreLimits
+from logd.store.tail import Piece
 
 _LONG_ROW = 8  # times `merge_chunks`
 
@@ -71,3 +78,18 @@ def _over(group: Sequence[ChunkRow], limits: StoreLimits) -> bool:
 
 def _is_full(group: Sequence[ChunkRow], limits: StoreLimits) -> bool:
     return len(group) > 1 and 2 * sum(row.count for row in group) > limits.chunk_entries
+
+
+def entries_of(reader: ChunkReader) -> Piece:
+    """A chunk's entries in the order of their sequence numbers. Raises Corruption."""
+    entries = reader.entries(np.arange(reader.count))
+    batch = Batch(
+        count=len(entries),
+        ts=np.array([entry.ts_ns for entry in entries], np.int64),
+        levels=bytes([LEVEL_CODE[entry.level] for entry in entries]),
+        messages=join_texts([entry.message for entry in entries]),
+        sources=join_texts([entry.source for entry in entries]),
+        tags=SEPARATOR.join([entry.tags for entry in entries]),
+        metas=SEPARATOR.join([entry.meta for entry in entries]),
+    )
+    return Piece(reader.first_seq, batch)

@@ -26,12 +26,12 @@ from logd.format.wal import Idempotency
 from logd.store.cache import PartCache
 from logd.store.chunk_reader import ChunkReader
 from logd.store.files import FileLayer
-from logd.store.freeze import build_chunks, merge_chunks
+from logd.store.freeze import ChunkBuilder, build_chunks
 from logd.store.idempotency import IdempotencyTable
 from logd.store.index import IndexChange
 from logd.store.layout import ProjectLayout
 from logd.store.limits import StoreLimits
-from logd.store.merge import is_small, plan_merge
+from logd.store.merge import entries_of, is_small, plan_merge
 from logd.store.recovery import recover
 from logd.store.search import Snapshot
 from logd.store.segments import SegmentName, view_of
@@ -83,6 +83,7 @@ class Project:
         limits: StoreLimits,
         cache: PartCache,
         clock: Clock,
+        build: ChunkBuilder = build_chunks,
     ) -> None:
         """Raises UnsupportedFormat, or OSError where the disk fails."""
         self.project = project
@@ -90,6 +91,7 @@ class Project:
         self._layout = layout
         self._limits = limits
         self._clock = clock
+        self._build = build
         recovered = recover(files, layout, project, cache)
         self.damage = recovered.damage
         self._index = recovered.index
@@ -251,8 +253,7 @@ class Project:
     def run_freeze(self, job: FreezeJob) -> Installation:
         """Freezer: the run as chunks, on disk and in the index. Raises StorageFull or
         StorageFailed, after which it may be tried again."""
-        pieces = job.run.contiguous()
-        built = list(build_chunks(pieces, job.run.records, self._limits))
+        built = self._build(job.run.pieces(), job.run.records, self._limits)
         rows = self._append_chunks(built)
         added = list(zip(rows, built, strict=True))
         self._apply(IndexChange(added=added, watermark=job.run.next_seq))
@@ -270,14 +271,12 @@ class Project:
     def run_merge(self, job: MergeJob) -> Installation:
         """Freezer: the chunks as one. Raises StorageFull, StorageFailed or Corruption."""
         now = self._clock()
-        built = merge_chunks(
-            job.chunks,
-            lambda record: not self._idempotency.is_live(record.received_ns, now),
-            self._limits,
-        )
-        rows = self._append_chunks([built])
+        records = [record for chunk in job.chunks for record in chunk.idempotency_records()]
+        live = [r for r in records if self._idempotency.is_live(r.received_ns, now)]
+        built = self._build([entries_of(chunk) for chunk in job.chunks], live, self._limits)
+        rows = self._append_chunks(built)
         removed = tuple(chunk.first_seq for chunk in job.chunks)
-        self._apply(IndexChange(added=[(rows[0], built)], removed=removed))
+        self._apply(IndexChange(added=list(zip(rows, built, strict=True)), removed=removed))
         emptied = self._emptied_by(removed, rows[0])
         return Installation((self._segments.reader(rows[0]),), removed, None, None, emptied)
 

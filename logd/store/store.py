@@ -8,6 +8,7 @@ from logd.entry import Clock, ProjectId
 from logd.errors import UnsupportedFormat
 from logd.store.cache import PartCache
 from logd.store.files import DirectoryLock, FileLayer, write_whole
+from logd.store.freeze import ChunkBuilder, build_chunks
 from logd.store.layout import (
     DELETED_PREFIX,
     FORMAT_LINE,
@@ -64,12 +65,18 @@ class Store:
     """All projects of a locked data directory."""
 
     def __init__(
-        self, files: FileLayer, layout: DataLayout, limits: StoreLimits, clock: Clock
+        self,
+        files: FileLayer,
+        layout: DataLayout,
+        limits: StoreLimits,
+        clock: Clock,
+        build: ChunkBuilder = build_chunks,
     ) -> None:
         self.limits = limits
         self.layout = layout
         self._files = files
         self._clock = clock
+        self._build = build
         self._cache = PartCache(limits.cache_bytes)
         self._projects: dict[ProjectId, Project] = {}
         self._opening = threading.Lock()
@@ -102,7 +109,15 @@ class Store:
             found = self._projects.get(project)
             if found is None:
                 layout = self.layout.project(project)
-                found = Project(self._files, layout, project, self.limits, self._cache, self._clock)
+                found = Project(
+                    self._files,
+                    layout,
+                    project,
+                    self.limits,
+                    self._cache,
+                    self._clock,
+                    self._build,
+                )
                 self._projects[project] = found
             return found
 

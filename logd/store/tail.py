@@ -4,8 +4,6 @@ A *run* is what one WAL file holds. The newest run grows, in *blocks*; older one
 frozen. Blocks are immutable: a snapshot is a tuple of them.
 """
 
-from collections.abc import Sequence
-
 import msgspec
 
 from logd.entry import Seq
@@ -40,6 +38,10 @@ class Piece(msgspec.Struct, frozen=True, gc=False):
 
     first_seq: Seq
     batch: Batch
+
+    @property
+    def next_seq(self) -> Seq:
+        return Seq(self.first_seq + self.batch.count)
 
 
 class TailRun:
@@ -90,18 +92,9 @@ class TailRun:
             block = TailBlock(last.first_seq, concatenate_batches([last.batch, block.batch]))
         self._blocks.append(block)
 
-    def contiguous(self) -> list[Piece]:
-        """The run as few pieces without gaps, each of at least one entry."""
-        out: list[Piece] = []
-        group: list[TailBlock] = []
-        for block in self.blocks():
-            if group and group[-1].next_seq != block.first_seq:
-                out.append(_join(group))
-                group = []
-            group.append(block)
-        if group:
-            out.append(_join(group))
-        return out
+    def pieces(self) -> list[Piece]:
+        """The run, of at least one entry a piece."""
+        return [Piece(block.first_seq, block.batch) for block in self.blocks()]
 
 
 def _may_join(last: TailBlock, block: TailBlock) -> bool:
@@ -111,7 +104,3 @@ def _may_join(last: TailBlock, block: TailBlock) -> bool:
         and last.batch.count <= 2 * block.batch.count
         and joined <= _BLOCK_ENTRIES
     )
-
-
-def _join(group: Sequence[TailBlock]) -> Piece:
-    return Piece(group[0].first_seq, concatenate_batches([block.batch for block in group]))
