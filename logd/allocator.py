@@ -15,20 +15,14 @@ _M_MMAP_THRESHOLD: Final = -3
 _M_ARENA_MAX: Final = -8
 
 _MMAP_BYTES: Final = 4 << 20
-_TRIM_BYTES: Final = 16 << 20
+TRIM_BYTES: Final = 16 << 20
 _ARENAS: Final = 2  # one for the event loop, one for the threads: more only fragment
 
 
-def set_up_allocator() -> None:
+def set_up_allocator(trim_bytes: int = TRIM_BYTES) -> None:
+    """`trim_bytes`: so much free memory is kept for the next who wants some."""
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
     if mallopt is not None:
         mallopt(_M_MMAP_THRESHOLD, _MMAP_BYTES)
-        mallopt(_M_TRIM_THRESHOLD, _TRIM_BYTES)
+        mallopt(_M_TRIM_THRESHOLD, trim_bytes)
         mallopt(_M_ARENA_MAX, _ARENAS)
-
-
-def give_back() -> None:
-    """Free memory goes back to the system."""
-    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
-    if trim is not None:
-        trim(0)

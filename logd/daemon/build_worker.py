@@ -16,7 +16,7 @@ from typing import BinaryIO, Final, NamedTuple
 import msgspec
 import numpy as np
 
-from logd.allocator import give_back, set_up_allocator
+from logd.allocator import set_up_allocator
 from logd.entry import Seq
 from logd.format.body import Batch
 from logd.format.chunk import BuiltChunk, IdempotencyRecord, decode_head
@@ -25,6 +25,8 @@ from logd.store.limits import StoreLimits
 from logd.store.tail import Piece
 
 HEAD: Final = struct.Struct("<I")
+
+_KEPT_BYTES: Final = 256 << 20  # a page that is returned after a chunk costs a fault in the next
 
 Read = Callable[[int], bytes]
 """Exactly so many bytes. Raises EOFError where they do not come."""
@@ -122,12 +124,11 @@ def read_reply(read: Read) -> list[BuiltChunk]:
 def main() -> None:
     for number in (signal.SIGINT, signal.SIGTERM):  # they are meant for the daemon
         signal.signal(number, signal.SIG_IGN)
-    set_up_allocator()
+    set_up_allocator(_KEPT_BYTES)
     gc.disable()  # a job makes no cycles, and many objects
     with open(0, "rb") as jobs, open(1, "wb") as replies:
         while jobs.peek(1):
             _serve(jobs, replies)
-            give_back()
 
 
 def _serve(jobs: BinaryIO, replies: BinaryIO) -> None:

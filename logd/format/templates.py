@@ -15,7 +15,7 @@ template's variables), then by entry. Where variable s of entry e lies is comput
     begin[code of e] + s * entries[code of e] + rank of e among the entries of its code
 """
 
-from typing import Final
+from typing import Final, Literal
 
 import msgspec
 import numpy as np
@@ -70,8 +70,8 @@ def is_word_byte(array: Bytes) -> tuple[Bools, Bools]:
 def split_block(blob: bytes, templates: TemplateCodes) -> VariableBlock:
     """Split the separated texts of a block (at least one)."""
     array = np.frombuffer(blob, np.uint8)
-    starts, ends = _variables(array)
-    codes = templates.encode(_template_bytes(array, starts, ends))
+    starts, ends, keep = _find_variables(array)
+    codes = templates.encode(_template_bytes(array, starts, keep))
     separators = np.flatnonzero(array == SEPARATOR[0])
     per_entry = np.diff(np.searchsorted(starts, separators), prepend=0, append=len(starts))
     slots = np.zeros(len(templates), np.int64)
@@ -93,25 +93,46 @@ def _scattered(values: Int64s, places: Int64s) -> Int64s:
     return out
 
 
-def _variables(array: Bytes) -> tuple[Int64s, Int64s]:
-    """(starts, ends) of the words that contain a digit."""
+def _find_variables(array: Bytes) -> tuple[Int64s, Int64s, Bools]:
+    """(starts, ends) of the words that contain a digit, and bool[bytes]: the bytes that stay in
+    the templates, the first of each variable's among them.
+
+    A byte of the text is a bit of one large integer, so that a carry runs through a word: adding
+    is the cheapest loop over bytes that there is here.
+    """
     word, digit = is_word_byte(array)
-    framed = np.zeros(len(array) + 2, np.bool_)
-    framed[1:-1] = word
-    edges = np.flatnonzero(framed[1:] != framed[:-1])
-    digits = np.zeros(len(array) + 1, np.int32)  # narrower sums are slower
-    np.cumsum(digit, dtype=np.int32, out=digits[1:])
-    at_edges = digits.take(edges)
-    first = 2 * np.flatnonzero(at_edges[0::2] != at_edges[1::2])
-    return edges.take(first), edges.take(first + 1)
+    size = len(array)
+    backwards = _marked_run_ends(_to_bits(word, "big"), _to_bits(digit, "big"))
+    # Backwards, a run ends one before its first byte; eight more bits stand in front here.
+    starts = _to_bits(_from_bits(backwards, (size + 7) // 8 + 1, "big")[7 : 7 + size], "little")
+    ends = _marked_run_ends(_to_bits(word, "little"), _to_bits(digit, "little"))
+    edges = np.flatnonzero(_from_bits(starts | ends, size // 8 + 1, "little"))
+    keep = (((1 << size) - 1) ^ (ends - starts)) | starts
+    return edges[0::2], edges[1::2], _from_bits(keep, (size + 7) // 8, "little")[:size]
 
 
-def _template_bytes(array: Bytes, starts: Int64s, ends: Int64s) -> bytes:
-    marks = np.zeros(len(array) + 1, np.int8)
-    marks[starts] = 1
-    marks[ends] = -1  # a variable never ends where the next begins: a separator lies between
-    keep = np.cumsum(marks[:-1], dtype=np.int32) == 0
-    keep[starts] = True
+def _marked_run_ends(runs: int, marks: int) -> int:
+    """The bits behind those runs of ones that hold at least one of `marks`, a subset of `runs`."""
+    starts = runs ^ (runs & (runs << 1))
+    ends = runs + starts
+    unmarked = (runs ^ marks) + starts  # the carry gets to the end of a run if nothing is marked
+    return ends ^ (ends & unmarked)
+
+
+_BitOrder = Literal["little", "big"]
+
+
+def _to_bits(flags: Bools, order: _BitOrder) -> int:
+    return int.from_bytes(np.packbits(flags, bitorder=order).tobytes(), order)
+
+
+def _from_bits(bits: int, size: int, order: _BitOrder) -> Bools:
+    """bool[8 * size]."""
+    raw = np.frombuffer(bits.to_bytes(size, order), np.uint8)
+    return np.unpackbits(raw, bitorder=order).view(np.bool_)
+
+
+def _template_bytes(array: Bytes, starts: Int64s, keep: Bools) -> bytes:
     texts = array.copy()
     texts[starts] = PLACEHOLDER[0]
     return texts.compress(keep).tobytes()
