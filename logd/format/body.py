@@ -11,16 +11,24 @@ by entry, that decides everything else and names each fault by index and field.
 import functools
 import re
 from collections.abc import Sequence
-from typing import Any, Final, Literal, cast
+from typing import Annotated, Any, Final, Literal, cast
 
 import msgspec
 import numpy as np
-from msgspec import UNSET, Raw, UnsetType
+from msgspec import UNSET, Meta, Raw, UnsetType
 
 from logd import entry as limits
 from logd.entry import LEVEL_CODE, LEVELS, LevelName, ProjectId
 from logd.errors import LogdError
-from logd.format.separated import SEPARATOR, Int64s, concatenate, join_texts, longest
+from logd.format.separated import (
+    SEPARATOR,
+    Int64s,
+    concatenate,
+    edges,
+    join_ascii,
+    join_texts,
+    longest,
+)
 from logd.format.shape import shape_of
 from logd.timestamps import BadTimestamp, parse_timestamp, parse_timestamps
 
@@ -29,6 +37,7 @@ MAX_NESTING: Final = 500
 """Levels of arrays and objects in an entry, itself the first. Far fewer than the stack holds: what
 was acknowledged by one thread must be readable to every other, the recovery's above all."""
 
+_BRACE: Final = ord("{")
 _FLAT_BYTES: Final = 2 * (MAX_NESTING - 1)  # a shorter meta has not the brackets to nest too deeply
 _LEAST_ENTRY_BYTES: Final = 90  # the shortest valid entry has 93 with its comma
 _WORTH_COUNTING: Final = 10_000  # fewer values than this are looked at whatever they are
@@ -179,8 +188,8 @@ def _fast_decoder(project: ProjectId) -> tuple[Any, Any]:
         [
             ("projectId", Literal[project]),
             ("level", LevelName),
-            ("message", str),
-            ("source", str),
+            ("message", Annotated[str, Meta(max_length=limits.MAX_MESSAGE_BYTES)]),
+            ("source", Annotated[str, Meta(min_length=1, max_length=limits.MAX_SOURCE_CHARS)]),
             ("timestamp", str | UnsetType, UNSET),
             ("tags", Raw, Raw(b"[]")),
             ("meta", Raw, Raw(b"{}")),
@@ -195,8 +204,6 @@ def _decode_fast(body: bytes, project: ProjectId, received_ns: int, ndjson: bool
     """The batch, or None where only the careful way can tell."""
     one, many = _fast_decoder(project)
     try:
-        if not body.isascii():
-            body.decode()  # msgspec checks UTF-8 only in the strings that it makes
         if ndjson:
             entries = one.decode_lines(body)
         elif body[:1] == b"{":
@@ -214,21 +221,17 @@ def _decode_fast(body: bytes, project: ProjectId, received_ns: int, ndjson: bool
         ts = _timestamps([e.timestamp for e in entries], received_ns)
     except BadTimestamp:
         return None
-    source_texts = [e.source for e in entries]
-    messages = join_texts([e.message for e in entries])
-    sources = join_texts(source_texts)
+    is_ascii = body.isascii()
+    join = join_ascii if is_ascii and b"\\u" not in body else join_texts
+    messages = join([e.message for e in entries])
+    sources = join([e.source for e in entries])
     tags = SEPARATOR.join([e.tags for e in entries])
     metas = SEPARATOR.join([e.meta for e in entries])
     if (
-        (
-            len(messages) > limits.MAX_MESSAGE_BYTES
-            and longest(messages, count) > limits.MAX_MESSAGE_BYTES
-        )
-        or not all(map(_is_source, set(source_texts)))
+        not (is_ascii or (_is_utf8(tags, count) and _is_utf8(metas, count)))
+        or not (join is join_ascii or _are_messages_in_bounds(messages, count))
         or not all(map(_is_tag_list, set(tags.split(SEPARATOR))))
-        or metas.count(SEPARATOR + b"{") != count - 1
-        or metas[:1] != b"{"
-        or not _are_metas_in_bounds(metas, count)
+        or not _are_metas_good(metas, count)
     ):
         return None
     levels = bytes([LEVEL_CODE[e.level] for e in entries])
@@ -243,15 +246,38 @@ def _one(entry: Any, received_ns: int) -> Batch | None:
         return None
     message, tags, meta = entry.message.encode(), bytes(entry.tags), bytes(entry.meta)
     if (
-        len(message) > limits.MAX_MESSAGE_BYTES
-        or not _is_source(entry.source)
+        not (_is_utf8(tags, 1) and _is_utf8(meta, 1))
+        or not _are_messages_in_bounds(message, 1)
         or not _is_tag_list(tags)
-        or meta[:1] != b"{"
-        or not _are_metas_in_bounds(meta, 1)
+        or not _are_metas_good(meta, 1)
     ):
         return None
     levels = _LEVEL_BYTES[entry.level]
     return Batch(1, np.array([ts_ns], np.int64), levels, message, entry.source.encode(), tags, meta)
+
+
+def _is_utf8(blob: bytes, count: int) -> bool:
+    """Whether so many separated texts are UTF-8. msgspec sees to that in the strings that it
+    makes, not in what it leaves raw."""
+    if count > 1:
+        if blob.count(SEPARATOR) != count - 1:
+            return False
+        blob = blob.replace(SEPARATOR, b" ")
+    if blob.isascii():
+        return True
+    try:
+        blob.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _are_messages_in_bounds(messages: bytes, count: int) -> bool:
+    """In bytes: msgspec has counted characters."""
+    return (
+        len(messages) <= limits.MAX_MESSAGE_BYTES
+        or longest(messages, count) <= limits.MAX_MESSAGE_BYTES
+    )
 
 
 def _timestamps(texts: list[str | UnsetType], received_ns: int) -> Int64s:
@@ -265,11 +291,17 @@ def _timestamps(texts: list[str | UnsetType], received_ns: int) -> Int64s:
     return out
 
 
-def _are_metas_in_bounds(metas: bytes, count: int) -> bool:
-    """Whether none is too long and none could nest too deeply."""
-    if len(metas) <= _FLAT_BYTES:
-        return True
-    most = longest(metas, count)
+def _are_metas_good(metas: bytes, count: int) -> bool:
+    """Whether all are objects, none is too long and none could nest too deeply."""
+    if count == 1:
+        if metas[:1] != b"{":
+            return False
+        most = len(metas)
+    else:
+        at = edges(metas, count)
+        if np.any(np.frombuffer(metas, np.uint8).take(at[:-1]) != _BRACE):
+            return False
+        most = int(np.diff(at).max()) - 1
     if most <= _FLAT_BYTES:
         return True
     return most <= limits.MAX_META_BYTES and not any(map(_opens_too_often, metas.split(SEPARATOR)))
@@ -278,10 +310,6 @@ def _are_metas_in_bounds(metas: bytes, count: int) -> bool:
 def _opens_too_often(meta: bytes) -> bool:
     """Brackets in strings count too: the careful way tells them apart."""
     return len(meta) > _FLAT_BYTES and meta.count(b"{") + meta.count(b"[") >= MAX_NESTING
-
-
-def _is_source(text: str) -> bool:
-    return 0 < len(text) <= limits.MAX_SOURCE_CHARS
 
 
 _tags_decoder: Final = msgspec.json.Decoder(list[str])

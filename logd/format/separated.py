@@ -22,10 +22,14 @@ Int64s = npt.NDArray[np.int64]
 
 def join_texts(texts: Sequence[str]) -> bytes:
     """The separated form of `texts`."""
-    blob = "\0".join(texts).encode()
-    if blob.count(0) == len(texts) - 1:
-        return blob.replace(b"\0", SEPARATOR)
-    return SEPARATOR.join([text.encode() for text in texts])  # some text holds a NUL
+    return join_ascii(
+        [text if text.isascii() else text.encode().decode("latin-1") for text in texts]
+    )
+
+
+def join_ascii(texts: Sequence[str]) -> bytes:
+    """The separated form of texts that are known to be ASCII."""
+    return "\xfe".join(texts).encode("latin-1")
 
 
 def edges(blob: bytes, count: int) -> Int64s:

@@ -11,7 +11,6 @@ from logd.format.body import Batch, concatenate_batches
 from logd.format.chunk import IdempotencyRecord
 
 _GATHER_BATCHES = 256
-_GATHER_ENTRIES = 1024
 _BLOCK_ENTRIES = 8192
 
 
@@ -69,7 +68,7 @@ class TailRun:
         self.size_bytes += batch.size_bytes
         for code in range(4):
             self.level_counts[code] += batch.levels.count(code)
-        if self._recent_entries >= _GATHER_ENTRIES or len(self._recent) >= _GATHER_BATCHES:
+        if self._recent_entries >= _BLOCK_ENTRIES or len(self._recent) >= _GATHER_BATCHES:
             self._gather()
 
     def blocks(self) -> tuple[TailBlock, ...]:
