@@ -47,7 +47,7 @@ import enum
 import struct
 import zlib
 from collections.abc import Callable, Sequence
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import msgspec
 import numpy as np
@@ -181,7 +181,7 @@ def build_chunk(
     """The chunk of 1 to 65,536 entries, numbered from `first_seq` in the batch's order."""
     templates = TemplateCodes()
     message_blocks = _blocks(batch.messages, batch.count, block_entries)
-    blocks = [split_block(block, templates) for block in message_blocks]
+    blocks = [split_block(*block, templates) for block in message_blocks]
     codes = np.concatenate([block.codes for block in blocks])
     sources, source_codes = _dictionary(batch.sources)
     tag_lists, tag_codes = _dictionary(batch.tags)
@@ -242,13 +242,23 @@ class _EncodedPart(msgspec.Struct, frozen=True):
     frame: bytes | None = None
 
 
-def _blocks(blob: bytes, count: int, block_entries: int) -> list[bytes]:
+class _Block(NamedTuple):
+    """Separated texts, and int64[texts - 1]: where the separators are."""
+
+    blob: bytes
+    separators: Int64s
+
+
+def _blocks(blob: bytes, count: int, block_entries: int) -> list[_Block]:
     """Separated texts, cut into blocks of so many."""
     at = edges(blob, count)
-    return [
-        blob[int(at[start]) : int(at[min(start + block_entries, count)]) - 1]
-        for start in range(0, count, block_entries)
-    ]
+    out = []
+    for start in range(0, count, block_entries):
+        stop = min(start + block_entries, count)
+        begin = int(at[start])
+        separators = at[start + 1 : stop] - (begin + 1)
+        out.append(_Block(blob[begin : int(at[stop]) - 1], separators))
+    return out
 
 
 def _split_parts(
@@ -266,16 +276,16 @@ def _split_parts(
     return parts
 
 
-def _meta_parts(blocks: Sequence[bytes]) -> list[_EncodedPart]:
+def _meta_parts(blocks: Sequence[_Block]) -> list[_EncodedPart]:
     """Split or plain: the first block is tried both ways."""
     templates = TemplateCodes()
-    first = split_block(blocks[0], templates)
+    first = split_block(*blocks[0], templates)
     tried = [_frame(part) for part in _split_parts(META_PARTS, [first], templates)]
-    plain = compress(blocks[0])
+    plain = compress(blocks[0].blob)
     if sum(map(len, tried)) > _WORTH_SPLITTING * len(plain):
-        parts = [_EncodedPart(Part.METAS, 0, i, block) for i, block in enumerate(blocks)]
+        parts = [_EncodedPart(Part.METAS, 0, i, block.blob) for i, block in enumerate(blocks)]
         return [msgspec.structs.replace(parts[0], frame=plain), *parts[1:]]
-    rest = [split_block(block, templates) for block in blocks[1:]]
+    rest = [split_block(*block, templates) for block in blocks[1:]]
     return _split_parts(META_PARTS, [first, *rest], templates)
 
 

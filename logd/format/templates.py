@@ -21,7 +21,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from logd.format.separated import SEPARATOR, Numbering
+from logd.format.separated import Numbering
 
 PLACEHOLDER: Final = b"\xff"
 
@@ -67,12 +67,11 @@ def is_word_byte(array: Bytes) -> tuple[Bools, Bools]:
     return word, digit
 
 
-def split_block(blob: bytes, templates: TemplateCodes) -> VariableBlock:
-    """Split the separated texts of a block (at least one)."""
+def split_block(blob: bytes, separators: Int64s, templates: TemplateCodes) -> VariableBlock:
+    """Split the separated texts of a block (at least one). `separators`: where they are."""
     array = np.frombuffer(blob, np.uint8)
     starts, ends, keep = _find_variables(array)
     codes = templates.encode(_template_bytes(array, starts, keep))
-    separators = np.flatnonzero(array == SEPARATOR[0])
     per_entry = np.diff(np.searchsorted(starts, separators), prepend=0, append=len(starts))
     slots = np.zeros(len(templates), np.int64)
     slots[codes] = per_entry

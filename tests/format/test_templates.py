@@ -6,7 +6,7 @@ from format_samples import messages, unhurried
 from hypothesis import given
 from hypothesis import strategies as st
 
-from logd.format.separated import join_texts
+from logd.format.separated import edges, join_texts
 from logd.format.templates import (
     PLACEHOLDER,
     SlotLayout,
@@ -25,7 +25,8 @@ def split(
     texts: list[str], codes: TemplateCodes | None = None
 ) -> tuple[VariableBlock, list[bytes]]:
     known = TemplateCodes() if codes is None else codes
-    block = split_block(join_texts(texts), known)
+    blob = join_texts(texts)
+    block = split_block(blob, edges(blob, len(texts))[1:-1] - 1, known)
     return block, known.texts()
 
 
