@@ -45,6 +45,7 @@ from logd.words import fold
 log = logging.getLogger("logd")
 
 _CHORES_SECONDS: Final = 60.0
+_USUAL_DESCRIPTORS: Final = 1024
 _SWITCH_SECONDS: Final = 0.0005
 """How long one thread may keep the interpreter from another: the event loop shares it with the
 freezer, and with Python's 5 ms an acknowledgement would wait for its turn, several times."""
@@ -236,12 +237,18 @@ def _url(config: Config, listener: trio.SocketListener) -> str:
 
 
 def _descriptors() -> int:
-    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    try:
+        soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    except OSError:  # a filter of system calls may forbid the question
+        return _USUAL_DESCRIPTORS
     return soft
 
 
 def _raise_descriptor_limit() -> None:
     """A soft limit of 1,024, the usual default, is for programs that use select()."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if soft < hard:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    try:
+        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        if soft < hard:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    except OSError as error:
+        log.warning("the limit of open files stays as it is: %s", error.strerror)
