@@ -26,3 +26,10 @@ def set_up_allocator(trim_bytes: int = TRIM_BYTES) -> None:
         mallopt(_M_MMAP_THRESHOLD, _MMAP_BYTES)
         mallopt(_M_TRIM_THRESHOLD, trim_bytes)
         mallopt(_M_ARENA_MAX, _ARENAS)
+
+
+def give_back() -> None:
+    """Free memory goes back to the system."""
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
+    if trim is not None:
+        trim(0)

@@ -1,6 +1,6 @@
 """The process that builds chunks for a daemon, and what the two say to each other.
 
-    job     head, then for every piece the six columns of its batch
+    job     head, then for every stretch of entries without gaps the six columns of its batch
     reply   head, then for every chunk its data, vocabulary and postings
 
 A head is its length, 4 bytes little-endian, and that much MessagePack. Jobs come on standard input,
@@ -8,6 +8,8 @@ replies go to standard output, one after the other; the process ends when its in
 """
 
 import gc
+import io
+import select
 import signal
 import struct
 from collections.abc import Callable, Sequence
@@ -16,16 +18,18 @@ from typing import BinaryIO, Final, NamedTuple
 import msgspec
 import numpy as np
 
-from logd.allocator import set_up_allocator
+from logd.allocator import give_back, set_up_allocator
 from logd.entry import Seq
 from logd.format.body import Batch
 from logd.format.chunk import BuiltChunk, IdempotencyRecord, decode_head
-from logd.store.freeze import build_chunks
+from logd.format.separated import SEPARATOR
+from logd.store.freeze import build_chunks, stretches
 from logd.store.limits import StoreLimits
 from logd.store.tail import Piece
 
 HEAD: Final = struct.Struct("<I")
 
+_QUIET_SECONDS: Final = 1.0
 _KEPT_BYTES: Final = 256 << 20  # a page that is returned after a chunk costs a fault in the next
 
 Read = Callable[[int], bytes]
@@ -33,6 +37,8 @@ Read = Callable[[int], bytes]
 
 
 class _PieceHead(NamedTuple):
+    """`sizes`: bytes of the columns."""
+
     first_seq: int
     entries: int
     sizes: tuple[int, ...]
@@ -63,24 +69,31 @@ _reply_decoder: Final = msgspec.msgpack.Decoder(_ReplyHead)
 def encode_job(
     pieces: Sequence[Piece], records: Sequence[IdempotencyRecord], limits: StoreLimits
 ) -> list[bytes]:
-    columns = [_columns(piece.batch) for piece in pieces]
-    heads = [
-        _PieceHead(piece.first_seq, piece.batch.count, tuple(map(len, blobs)))
-        for piece, blobs in zip(pieces, columns, strict=True)
-    ]
+    """What to send, in this order. Columns are joined by being sent one behind the other."""
+    heads, blobs = [], []
+    for stretch in stretches(pieces):
+        columns = _columns([piece.batch for piece in stretch])
+        sizes = tuple(sum(map(len, column)) for column in columns)
+        entries = sum(piece.batch.count for piece in stretch)
+        heads.append(_PieceHead(stretch[0].first_seq, entries, sizes))
+        blobs += [blob for column in columns for blob in column]
     head = msgspec.msgpack.encode(_JobHead(tuple(heads), tuple(records), limits))
-    return [HEAD.pack(len(head)), head, *[blob for blobs in columns for blob in blobs]]
+    return [HEAD.pack(len(head)), head, *blobs]
 
 
-def _columns(batch: Batch) -> tuple[bytes, ...]:
-    return (
-        batch.ts.tobytes(),
-        batch.levels,
-        batch.messages,
-        batch.sources,
-        batch.tags,
-        batch.metas,
-    )
+def _columns(batches: Sequence[Batch]) -> list[list[bytes]]:
+    return [
+        [batch.ts.tobytes() for batch in batches],
+        [batch.levels for batch in batches],
+        _separated([batch.messages for batch in batches]),
+        _separated([batch.sources for batch in batches]),
+        _separated([batch.tags for batch in batches]),
+        _separated([batch.metas for batch in batches]),
+    ]
+
+
+def _separated(blobs: Sequence[bytes]) -> list[bytes]:
+    return [piece for blob in blobs for piece in (SEPARATOR, blob)][1:]
 
 
 def _read_job(read: Read) -> tuple[list[Piece], tuple[IdempotencyRecord, ...], StoreLimits]:
@@ -127,8 +140,17 @@ def main() -> None:
     set_up_allocator(_KEPT_BYTES)
     gc.disable()  # a job makes no cycles, and many objects
     with open(0, "rb") as jobs, open(1, "wb") as replies:
-        while jobs.peek(1):
+        while _wait_for(jobs):
             _serve(jobs, replies)
+
+
+def _wait_for(jobs: io.BufferedReader) -> bool:
+    """Whether there is another job. Memory that no job needs for a while goes back."""
+    poll = select.poll()
+    poll.register(jobs, select.POLLIN)
+    if not poll.poll(_QUIET_SECONDS * 1000):
+        give_back()
+    return bool(jobs.peek(1))
 
 
 def _serve(jobs: BinaryIO, replies: BinaryIO) -> None:

@@ -46,7 +46,7 @@ in row order. What a column shares with the template then costs next to nothing.
 import enum
 import struct
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final, NamedTuple
 
 import msgspec
@@ -180,8 +180,10 @@ def build_chunk(
 ) -> BuiltChunk:
     """The chunk of 1 to 65,536 entries, numbered from `first_seq` in the batch's order."""
     templates = TemplateCodes()
-    message_blocks = _blocks(batch.messages, batch.count, block_entries)
-    blocks = [split_block(*block, templates) for block in message_blocks]
+    blocks = [
+        split_block(*block, templates)
+        for block in _blocks(batch.messages, batch.count, block_entries)
+    ]
     codes = np.concatenate([block.codes for block in blocks])
     sources, source_codes = _dictionary(batch.sources)
     tag_lists, tag_codes = _dictionary(batch.tags)
@@ -249,16 +251,14 @@ class _Block(NamedTuple):
     separators: Int64s
 
 
-def _blocks(blob: bytes, count: int, block_entries: int) -> list[_Block]:
+def _blocks(blob: bytes, count: int, block_entries: int) -> Iterator[_Block]:
     """Separated texts, cut into blocks of so many."""
     at = edges(blob, count)
-    out = []
     for start in range(0, count, block_entries):
         stop = min(start + block_entries, count)
         begin = int(at[start])
         separators = at[start + 1 : stop] - (begin + 1)
-        out.append(_Block(blob[begin : int(at[stop]) - 1], separators))
-    return out
+        yield _Block(blob[begin : int(at[stop]) - 1], separators)
 
 
 def _split_parts(
@@ -276,17 +276,18 @@ def _split_parts(
     return parts
 
 
-def _meta_parts(blocks: Sequence[_Block]) -> list[_EncodedPart]:
+def _meta_parts(blocks: Iterator[_Block]) -> list[_EncodedPart]:
     """Split or plain: the first block is tried both ways."""
     templates = TemplateCodes()
-    first = split_block(*blocks[0], templates)
+    block = next(blocks)
+    first = split_block(*block, templates)
     tried = [_frame(part) for part in _split_parts(META_PARTS, [first], templates)]
-    plain = compress(blocks[0].blob)
+    plain = compress(block.blob)
     if sum(map(len, tried)) > _WORTH_SPLITTING * len(plain):
-        parts = [_EncodedPart(Part.METAS, 0, i, block.blob) for i, block in enumerate(blocks)]
-        return [msgspec.structs.replace(parts[0], frame=plain), *parts[1:]]
-    rest = [split_block(*block, templates) for block in blocks[1:]]
-    return _split_parts(META_PARTS, [first, *rest], templates)
+        rest = [_EncodedPart(Part.METAS, 0, i, block.blob) for i, block in enumerate(blocks, 1)]
+        return [_EncodedPart(Part.METAS, 0, 0, block.blob, plain), *rest]
+    others = [split_block(*block, templates) for block in blocks]
+    return _split_parts(META_PARTS, [first, *others], templates)
 
 
 def _frame(part: _EncodedPart) -> bytes:

@@ -1,6 +1,6 @@
 """Turning entries into chunks. Pure, and much work: another process may do it (`ChunkBuilder`)."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Protocol
 
 from logd.entry import Seq
@@ -28,7 +28,7 @@ def build_chunks(
     """Chunks of at most `limits.chunk_entries` entries, each without a gap in its numbers."""
     built: list[BuiltChunk] = []
     size = min(limits.chunk_entries, MAX_ENTRIES)
-    for piece in _contiguous(pieces):
+    for piece in map(_join, stretches(pieces)):
         for start in range(0, piece.batch.count, size):
             batch = slice_batch(piece.batch, start, min(start + size, piece.batch.count))
             first_seq = Seq(piece.first_seq + start)
@@ -37,16 +37,15 @@ def build_chunks(
     return built
 
 
-def _contiguous(pieces: Sequence[Piece]) -> Iterator[Piece]:
-    """The pieces without gaps between them as one each."""
-    group: list[Piece] = []
+def stretches(pieces: Sequence[Piece]) -> list[list[Piece]]:
+    """The pieces, those without gaps between them together."""
+    out: list[list[Piece]] = []
     for piece in pieces:
-        if group and group[-1].next_seq != piece.first_seq:
-            yield _join(group)
-            group = []
-        group.append(piece)
-    if group:
-        yield _join(group)
+        if out and out[-1][-1].next_seq == piece.first_seq:
+            out[-1].append(piece)
+        else:
+            out.append([piece])
+    return out
 
 
 def _join(group: Sequence[Piece]) -> Piece:
