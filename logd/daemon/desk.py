@@ -25,16 +25,22 @@ IDLE_SECONDS: Final = 2.0
 _REOPEN_SECONDS: Final = 1.0
 
 
-class _Submission:
-    """A request on its way, and what became of it."""
+Done = Callable[[Seq | LogdError], None]
+"""Told what became of a request: its first sequence number, or why it was not stored."""
 
-    __slots__ = ("done", "error", "request", "seq")
 
-    def __init__(self, request: Request) -> None:
-        self.request = request
-        self.done = trio.Event()
-        self.seq: Seq | None = None
-        self.error: LogdError | None = None
+class _Waiting:
+    """A task that waits for its request."""
+
+    __slots__ = ("event", "result")
+
+    def __init__(self) -> None:
+        self.event = trio.Event()
+        self.result: Seq | LogdError = StorageFailed("the request was not answered")
+
+    def __call__(self, result: Seq | LogdError) -> None:
+        self.result = result
+        self.event.set()
 
 
 class Desk:
@@ -54,7 +60,7 @@ class Desk:
         self._threads = threads
         self._sync_interval_s = sync_interval_s
         self._freezable = freezable
-        self._queue: list[_Submission] = []
+        self._queue: list[tuple[Request, Done]] = []
         self._queued_bytes = 0
         self._wake = trio.Event()
         self._changed = trio.Event()
@@ -74,22 +80,25 @@ class Desk:
         Raises Overloaded where too much waits already, StorageFull, StorageFailed. A request
         whose caller is cancelled may have been stored.
         """
+        waiting = _Waiting()
+        self.submit_soon(request, waiting)
+        await waiting.event.wait()
+        if isinstance(waiting.result, LogdError):
+            raise waiting.result
+        return waiting.result
+
+    def submit_soon(self, request: Request, done: Done) -> None:
+        """As `submit`, with `done` called once, later, on the event loop. Raises, for what can be
+        told at once, as `submit` does."""
         if self._stopping:
             raise StorageFailed("the project is being closed")
         if self.project.failed:  # what it holds, and so what a retry is of, is not known now
             raise StorageFailed("the project's storage failed; it is being reopened")
         if self._queue and self._queued_bytes + len(request.body) > MAX_QUEUED_BYTES:
             raise Overloaded("too many entries of this project wait to be written")
-        submission = _Submission(request)
-        self._queue.append(submission)
+        self._queue.append((request, done))
         self._queued_bytes += len(request.body)
         self._wake.set()
-        await submission.done.wait()
-        if submission.error is not None:
-            raise submission.error
-        if submission.seq is None:
-            raise StorageFailed("the request was not answered")
-        return submission.seq
 
     # ------------------------------------------------------------ the writer
 
@@ -109,10 +118,12 @@ class Desk:
         finally:
             self._stopping = True
             self.ended.set()
-            for submission in self._queue:
-                submission.error = StorageFailed("the daemon is shutting down")
-                submission.done.set()
-            self._queue.clear()
+            self._refuse_queued("the daemon is shutting down")
+
+    def _refuse_queued(self, reason: str) -> None:
+        queue, self._queue = self._queue, []
+        self._queued_bytes = 0
+        _answer_all(queue, StorageFailed(reason))
 
     def _idle_entries(self) -> int:
         return self._store.limits.min_freeze_entries
@@ -136,28 +147,23 @@ class Desk:
     async def _commit_group(self) -> None:
         group, self._queue = self._queue, []
         self._queued_bytes = 0
-        requests = [submission.request for submission in group]
+        requests = [request for request, _ in group]
         project, sync = self.project, self._sync_interval_s is None
         try:
             async with self._wal_in_use:
                 seqs = await self._threads.wal.run(lambda: project.append(requests, sync=sync))
         except (StorageFull, StorageFailed) as error:
             _log.error("project %s: %s", self.project_id, error)
-            for submission in group:
-                submission.error = error
-                submission.done.set()
+            _answer_all(group, error)
             return
         except Exception:  # noqa: BLE001  # the root of a group: whoever waits gets an answer, the others go on
             _log.exception("BUG: project %s cannot be written", self.project_id)
             project.failed = True
-            for submission in group:
-                submission.error = StorageFailed("the entries could not be written")
-                submission.done.set()
+            _answer_all(group, StorageFailed("the entries could not be written"))
             return
         project.publish(requests, seqs)
-        for submission, seq in zip(group, seqs, strict=True):
-            submission.seq = seq
-            submission.done.set()
+        for (_, done), seq in zip(group, seqs, strict=True):
+            done(seq)
         await self._rotate_if(project.is_tail_full or self._rotate_soon)
 
     async def _rotate_if(self, due: bool) -> None:
@@ -194,11 +200,7 @@ class Desk:
         """Read the project back from the disk, until it works."""
         await self.wait_until_unused()
         while not self._stopping:
-            for submission in self._queue:
-                submission.error = StorageFailed("the project's storage failed")
-                submission.done.set()
-            self._queue.clear()
-            self._queued_bytes = 0
+            self._refuse_queued("the project's storage failed")
             try:
                 self.project = await self._threads.wal.run(
                     lambda: self._store.reopen(self.project_id)
@@ -249,3 +251,8 @@ class Desk:
 
     async def wait_for_change(self) -> None:
         await self._changed.wait()
+
+
+def _answer_all(group: list[tuple[Request, Done]], error: LogdError) -> None:
+    for _, done in group:
+        done(error)

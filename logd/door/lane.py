@@ -22,12 +22,16 @@ import trio
 
 from logd.api.dispatch import Api
 from logd.api.errors import BodyTooLarge
-from logd.api.exchange import Head, HeadText, Response, read_head
+from logd.api.exchange import Head, HeadText, Response, new_request_id, read_head
+from logd.api.express import Ticket, ticket_of
 from logd.door.body import BodyMemory, IncomingBody, Message
+from logd.door.complaints import Complaints
+from logd.door.express import Platform, Spot
 from logd.door.http1 import HOST
 from logd.door.limits import KEEP_ALIVE_SECONDS, LINGER_SECONDS, MAX_HEAD_BYTES, Limits
 from logd.door.stream import GuardedStream
 from logd.entry import RandomBytes
+from logd.errors import Overloaded
 
 _RECEIVE_BYTES: Final = 65_536
 _WATCH_SECONDS: Final = 1.0
@@ -66,6 +70,7 @@ class Lane:
         memory: BodyMemory,
         random_bytes: RandomBytes,
         server_headers: Callable[[], list[tuple[bytes, bytes]]],
+        complaints: Complaints,
     ) -> None:
         """`server_headers()`: what the HTTP server adds to every response."""
         self._api = api
@@ -77,6 +82,7 @@ class Lane:
         self._dated = b""
         self._connections: set[_Connection] = set()
         self._stopping = False
+        self._platform = Platform(self._begin, self._encode_kept, complaints)
 
     def stop(self) -> None:
         """Connections that wait for a request end now, the others after their answer."""
@@ -86,8 +92,17 @@ class Lane:
                 connection.waiting.cancel()
 
     async def watch(self) -> None:
-        """Ends the waits that are over. One look a second at every connection is far cheaper than
-        a timeout of its own for every wait."""
+        """What all connections share, until it is cancelled."""
+        try:
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(self._platform.run)
+                nursery.start_soon(self._end_long_waits)
+        finally:
+            self._platform.close()
+
+    async def _end_long_waits(self) -> None:
+        """One look a second at every connection is far cheaper than a timeout of its own for
+        every wait."""
         while True:
             await trio.sleep(_WATCH_SECONDS)
             now = trio.current_time()
@@ -97,13 +112,14 @@ class Lane:
 
     async def run(self, stream: GuardedStream) -> bytes | None:
         """Serve a connection. Bytes: the HTTP server goes on, these come first; None: it ended."""
-        connection = _Connection(stream, self._limits)
+        connection = _Connection(stream, self._limits, self._platform)
         self._connections.add(connection)
         try:
             with connection.waiting:
                 return await self._run(connection)
             return connection.unread or None  # a head that did not arrive in time is not ours
         finally:
+            connection.leave()
             self._connections.discard(connection)
 
     async def _run(self, connection: "_Connection") -> bytes | None:
@@ -120,6 +136,30 @@ class Lane:
             if not await self._serve(connection, request):
                 return None
         return None
+
+    def _begin(self, data: bytes, answer: Callable[[Response], None]) -> bool:
+        """See `express.Begin`."""
+        end = data.find(_END_OF_HEAD, 0, MAX_HEAD_BYTES) + len(_END_OF_HEAD)
+        if end < len(_END_OF_HEAD) or self._stopping:
+            return False
+        request = _read_head(data[:end])
+        if request is None or request.ticket is None or len(data) != end + request.length:
+            return False
+        length, memory = request.length, self._memory
+        request_id = request.ticket.request_id or new_request_id(self._random_bytes)
+
+        def settle(response: Response) -> None:
+            memory.give_back(length)
+            answer(response)
+
+        try:
+            memory.take(length)
+        except Overloaded:
+            return False
+        if self._api.express.take(request.ticket, data[end:], request_id, settle):
+            return True
+        memory.give_back(length)
+        return False
 
     async def _serve(self, connection: "_Connection", request: "_Request") -> bool:
         """Answer a request; whether another may follow on the connection."""
@@ -171,6 +211,11 @@ class Lane:
         connection.stream.linger = not body.complete
         return keep
 
+    def _encode_kept(self, response: Response) -> tuple[bytes, bool]:
+        """An answer, and whether another request may follow on the connection."""
+        keep = not self._stopping
+        return self._encode(response, keep), keep
+
     def _encode(self, response: Response, keep: bool) -> bytes:
         pieces = [
             b"HTTP/1.1 %d %b\r\n" % (response.status, _REASONS.get(response.status, b"")),
@@ -205,6 +250,7 @@ async def _cancel_when_cut(body: IncomingBody, scope: trio.CancelScope) -> None:
 class _Request(msgspec.Struct, frozen=True):
     text: HeadText
     length: int
+    ticket: Ticket | None
 
 
 class _Callbacks:
@@ -243,7 +289,8 @@ def _read_head(data: bytes) -> _Request | None:
     length = _body_length(method, found.headers)
     if length is None:
         return None
-    return _Request(read_head(method, found.target.decode(), found.headers), length)
+    text = read_head(method, found.target.decode(), found.headers)
+    return _Request(text, length, ticket_of(text))
 
 
 def _body_length(method: str, headers: list[tuple[bytes, bytes]]) -> int | None:
@@ -307,13 +354,20 @@ class _Connection:
     `waits_until`: while it waits for a head, the time at which `waiting` is to be cancelled.
     """
 
-    def __init__(self, stream: GuardedStream, limits: Limits) -> None:
+    def __init__(self, stream: GuardedStream, limits: Limits, platform: Platform) -> None:
         self.stream = stream
         self.unread = b""
         self._limits = limits
         self._idle_seconds = limits.head_seconds
         self.waiting = trio.CancelScope()
         self.waits_until: float | None = None
+        fd = stream.plain_fd
+        self._spot = None if fd is None else Spot(platform, self, fd)
+
+    def leave(self) -> None:
+        """The lane is done with it."""
+        if self._spot is not None:
+            self._spot.leave()
 
     async def next_head(self) -> bytes | None:
         """The next request's head with the empty line behind it, or whatever came where the lane
@@ -328,6 +382,13 @@ class _Connection:
                     return self.unread[: end + len(_END_OF_HEAD)]
                 if not _may_become_hot(self.unread):
                     return self.unread
+                if not self.unread and self._spot is not None:
+                    if not await self._spot.park():
+                        return None
+                    self.waits_until = trio.current_time() + self._limits.head_seconds
+                    self.stream.idle_since = trio.current_time()
+                    if self.unread:
+                        continue
                 data = await self._receive(_RECEIVE_BYTES)
                 if not data:
                     return self.unread or None
