@@ -75,3 +75,7 @@ class Express:
             return self._logs.ingest_soon(project, body, ticket.ndjson, done)
         except LogdError:
             return False
+
+    def commit(self) -> None:
+        """To be called soon after `take`, when all that is there has been taken."""
+        self._logs.commit_now()

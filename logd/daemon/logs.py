@@ -83,6 +83,7 @@ class Logs:
         self._opening: dict[ProjectId, trio.Event] = {}
         self._deleted: set[ProjectId] = set()
         self._dirty: set[Desk] = set()
+        self._uncommitted: set[Desk] = set()
         self._budget_due = 0.0
         self.upkeep = Upkeep(threads)
 
@@ -126,7 +127,7 @@ class Logs:
     ) -> bool:
         """As `ingest`, for a small body, with `done` called once, later, on the event loop. False:
         nothing was done, as the project is not open yet or the body holds no entry. Raises, before
-        anything was done, what `ingest` raises."""
+        anything was done, what `ingest` raises. `commit_now` must follow."""
         desk = self._desks.get(project)
         if desk is None:
             return False
@@ -144,7 +145,14 @@ class Logs:
             done(Ingested(count, ids_json(project, result, count)))
 
         desk.submit_soon(Request(batch, body, ndjson, received_ns), finish)
+        self._uncommitted.add(desk)
         return True
+
+    def commit_now(self) -> None:
+        """Commit what `ingest_soon` took; the event loop stands still for it where the disk is
+        quick."""
+        while self._uncommitted:
+            self._uncommitted.pop().commit_soon(now=True)
 
     async def _decode(
         self, project: ProjectId, body: bytes, received_ns: int, ndjson: bool

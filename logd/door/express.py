@@ -21,6 +21,7 @@ from logd.door.stream import GuardedStream
 
 _RECEIVE_BYTES: Final = 65_536
 _EVENTS_AT_ONCE: Final = 256
+_ROUNDS: Final = 4
 
 Answer = Callable[[Response], None]
 Begin = Callable[[bytes, Answer], bool]
@@ -41,9 +42,15 @@ class Platform:
     """Where connections are parked. Close it at the end."""
 
     def __init__(
-        self, begin: Begin, encode: Callable[[Response], tuple[bytes, bool]], complaints: Complaints
+        self,
+        begin: Begin,
+        commit: Callable[[], None],
+        encode: Callable[[Response], tuple[bytes, bool]],
+        complaints: Complaints,
     ) -> None:
-        """`encode(response)`: its bytes, and whether the connection goes on after it."""
+        """`commit()`: see to it that what was begun is answered; `encode(response)`: its bytes,
+        and whether the connection goes on after it."""
+        self._commit = commit
         self.begin = begin
         self.encode = encode
         self.complaints = complaints
@@ -53,10 +60,15 @@ class Platform:
     async def run(self) -> None:
         while True:
             await trio.lowlevel.wait_readable(self._epoll.fileno())
-            for fd, _ in self._epoll.poll(0, _EVENTS_AT_ONCE):
-                spot = self._spots.get(fd)
-                if spot is not None:
-                    spot.look()
+            for _ in range(_ROUNDS):
+                ready = self._epoll.poll(0, _EVENTS_AT_ONCE)
+                if not ready:
+                    break
+                for fd, _ in ready:
+                    spot = self._spots.get(fd)
+                    if spot is not None:
+                        spot.look()
+                self._commit()
 
     def watch(self, fd: int, spot: "Spot") -> None:
         """Tell the spot when there is something to read, now or later. Each time once."""

@@ -82,7 +82,7 @@ class Lane:
         self._dated = b""
         self._connections: set[_Connection] = set()
         self._stopping = False
-        self._platform = Platform(self._begin, self._encode_kept, complaints)
+        self._platform = Platform(self._begin, api.express.commit, self._encode_kept, complaints)
 
     def stop(self) -> None:
         """Connections that wait for a request end now, the others after their answer."""
