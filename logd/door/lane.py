@@ -6,28 +6,21 @@ whatever the reason, moves the whole connection, that request's bytes first, to 
 which serves it from then on. So the lane may be as narrow as it likes: it decides nothing but
 whether it is sure.
 
-What it is sure of: an HTTP/1.1 request whose head ends in CR LF CR LF and which llhttp takes, with
-one Host, no Transfer-Encoding, Upgrade or Expect, no Connection but keep-alive, and for POST one
-Content-Length. The body is then exactly the next so many bytes, and the next request follows.
+What it is sure of is in `heads.py`.
 """
 
-import re
 from collections.abc import Awaitable, Callable
-from functools import lru_cache
 from typing import Final
 
-import httptools
-import msgspec
 import trio
 
 from logd.api.dispatch import Api
 from logd.api.errors import BodyTooLarge
-from logd.api.exchange import Head, HeadText, Response, new_request_id, read_head
-from logd.api.express import Ticket, ticket_of
+from logd.api.exchange import Head, Response, new_request_id
 from logd.door.body import BodyMemory, IncomingBody, Message
 from logd.door.complaints import Complaints
 from logd.door.express import Platform, Spot
-from logd.door.http1 import HOST
+from logd.door.heads import Request, hot_request, may_become_hot
 from logd.door.limits import KEEP_ALIVE_SECONDS, LINGER_SECONDS, MAX_HEAD_BYTES, Limits
 from logd.door.stream import GuardedStream
 from logd.entry import RandomBytes
@@ -37,13 +30,6 @@ _RECEIVE_BYTES: Final = 65_536
 _WATCH_SECONDS: Final = 1.0
 _BODY_RECEIVE_BYTES: Final = 1 << 20
 _END_OF_HEAD: Final = b"\r\n\r\n"
-_HOT_BEGINNINGS: Final = (b"POST /v1/ingest", b"GET /v1/projects/")
-_HOT: Final = re.compile(
-    rb"POST /v1/ingest[ ?]|GET /v1/projects/[0-9a-f-]{36}/logs(?:/stats|/log_[0-9a-f-]{36})?[ ?]"
-)
-_DOUBTFUL: Final = frozenset(
-    (b"transfer-encoding", b"upgrade", b"expect", b"te", b"trailer", b"http2-settings")
-)
 _REASONS: Final = {
     200: b"OK",
     207: b"Multi-Status",
@@ -128,7 +114,7 @@ class Lane:
             head_bytes = await connection.next_head()
             if head_bytes is None:
                 return None
-            request = _read_head(head_bytes)
+            request = hot_request(head_bytes)
             if request is None:
                 return connection.unread
             connection.consume(len(head_bytes))
@@ -142,7 +128,7 @@ class Lane:
         end = data.find(_END_OF_HEAD, 0, MAX_HEAD_BYTES) + len(_END_OF_HEAD)
         if end < len(_END_OF_HEAD) or self._stopping:
             return False
-        request = _read_head(data[:end])
+        request = hot_request(data[:end])
         if request is None or request.ticket is None or len(data) != end + request.length:
             return False
         length, memory = request.length, self._memory
@@ -161,7 +147,7 @@ class Lane:
         memory.give_back(length)
         return False
 
-    async def _serve(self, connection: "_Connection", request: "_Request") -> bool:
+    async def _serve(self, connection: "_Connection", request: Request) -> bool:
         """Answer a request; whether another may follow on the connection."""
         head = request.text.head(self._random_bytes)
         ready = connection.take(request.length)
@@ -247,80 +233,6 @@ async def _cancel_when_cut(body: IncomingBody, scope: trio.CancelScope) -> None:
         scope.cancel()
 
 
-class _Request(msgspec.Struct, frozen=True):
-    text: HeadText
-    length: int
-    ticket: Ticket | None
-
-
-class _Callbacks:
-    """What llhttp finds in a head."""
-
-    def __init__(self) -> None:
-        self.target = b""
-        self.headers: list[tuple[bytes, bytes]] = []
-        self.complete = False
-
-    def on_url(self, url: bytes) -> None:
-        self.target += url
-
-    def on_header(self, name: bytes, value: bytes) -> None:
-        self.headers.append((name.lower(), value))
-
-    def on_headers_complete(self) -> None:
-        self.complete = True
-
-
-@lru_cache(maxsize=1024)
-def _read_head(data: bytes) -> _Request | None:
-    """The request, None where there is any doubt. A client's heads differ in little but the
-    Content-Length, so most were read before."""
-    if not _HOT.match(data) or not data.isascii():
-        return None
-    found = _Callbacks()
-    parser = httptools.HttpRequestParser(found)
-    try:
-        parser.feed_data(data)
-    except (httptools.HttpParserError, httptools.HttpParserUpgrade):
-        return None
-    if not found.complete or parser.get_http_version() != "1.1":
-        return None
-    method = parser.get_method().decode()
-    length = _body_length(method, found.headers)
-    if length is None:
-        return None
-    text = read_head(method, found.target.decode(), found.headers)
-    return _Request(text, length, ticket_of(text))
-
-
-def _body_length(method: str, headers: list[tuple[bytes, bytes]]) -> int | None:
-    """Bytes of body that follow, None where a header raises a doubt."""
-    hosts = 0
-    length: int | None = None
-    for name, value in headers:
-        if name == b"host":
-            hosts += 1
-            if len(value) > 260 or not HOST.fullmatch(value):
-                return None
-        elif name == b"content-length":
-            if length is not None or not value.isdigit() or len(value) > 12:
-                return None
-            length = int(value)
-        elif name in _DOUBTFUL or (
-            name == b"connection" and value.lower() not in (b"keep-alive", b"")
-        ):
-            return None
-    if hosts != 1 or (method == "GET" and length):
-        return None
-    return 0 if method == "GET" else length
-
-
-def _may_become_hot(data: bytes) -> bool:
-    """Whether more bytes may turn these into a head that is the lane's."""
-    begins_so = any(hot.startswith(data[: len(hot)]) for hot in _HOT_BEGINNINGS)
-    return begins_so and len(data) < MAX_HEAD_BYTES and b"\n\n" not in data
-
-
 class _ReadyBody:
     """A body that has come already, with its head."""
 
@@ -380,7 +292,7 @@ class _Connection:
                 end = self.unread.find(_END_OF_HEAD, 0, MAX_HEAD_BYTES)
                 if end >= 0:
                     return self.unread[: end + len(_END_OF_HEAD)]
-                if not _may_become_hot(self.unread):
+                if not may_become_hot(self.unread):
                     return self.unread
                 if not self.unread and self._spot is not None:
                     if not await self._spot.park():
