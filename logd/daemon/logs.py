@@ -149,10 +149,11 @@ class Logs:
         return True
 
     def commit_now(self) -> None:
-        """Commit what `ingest_soon` took; the event loop stands still for it where the disk is
-        quick."""
+        """Commit what `ingest_soon` took. For a single project the event loop stands still where
+        the disk is quick; several sync at the same time, each in its own thread."""
+        alone = len(self._uncommitted) == 1
         while self._uncommitted:
-            self._uncommitted.pop().commit_soon(now=True)
+            self._uncommitted.pop().commit_soon(now=alone)
 
     async def _decode(
         self, project: ProjectId, body: bytes, received_ns: int, ndjson: bool

@@ -1,8 +1,8 @@
 """The WAL of one project on disk: one file is written at a time, synced once a group.
 
 Small groups are written over zeros that were written, and synced, before: such a sync changes
-nothing but data, where one that makes the file longer waits for the journal of the file system,
-and so for whatever else is in that. When the file is closed, what is left of the zeros goes.
+nothing but data, where one that makes the file longer changes what the file system knows of it
+too. When the file is closed, what is left of the zeros goes.
 """
 
 import contextlib
