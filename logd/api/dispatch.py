@@ -12,7 +12,8 @@ import msgspec
 
 from logd.api import content, problems
 from logd.api.errors import Unauthenticated
-from logd.api.exchange import Body, Call, Head, Response
+from logd.api.exchange import Body, Call, Head, Response, with_common
+from logd.api.express import Express
 from logd.api.operations import ingest
 from logd.api.reading import bearer_secret, canonical_uuid, query_parameters
 from logd.api.routes import ROUTES
@@ -38,6 +39,7 @@ class Api:
 
     def __init__(self, services: Services) -> None:
         self._services = services
+        self.express = Express(services)
         self._router = Router(ROUTES)
         self._parameters = {
             route.name: frozenset(
@@ -53,8 +55,7 @@ class Api:
             response = await self._answer(head, body)
         except Exception as error:  # noqa: BLE001  # the root of a request: it is answered, logged
             response = problems.to_response(error, head.request_id)
-        common = (("x-request-id", head.request_id), ("cache-control", "no-store"))
-        return Response(response.status, (*response.headers, *common), response.body)
+        return with_common(response, head.request_id)
 
     async def _answer(self, head: Head, body: Body) -> Response:
         route, raw_params = self._router.find(head.method, head.path)

@@ -136,3 +136,9 @@ def raw_json_response(body: bytes, status: int = 200) -> Response:
 
 
 NO_CONTENT: Final = Response(204, (), b"")
+
+
+def with_common(response: Response, request_id: str) -> Response:
+    """With the headers that every response has."""
+    common = (("x-request-id", request_id), ("cache-control", "no-store"))
+    return Response(response.status, (*response.headers, *common), response.body)

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Final
 
+import outcome
 import trio
 
 from logd.daemon.threads import CancelFlag, Threads
@@ -23,18 +24,26 @@ MAX_QUEUED_BYTES: Final = 64 << 20
 MAX_WAITING_FREEZES: Final = 2
 IDLE_SECONDS: Final = 2.0
 _REOPEN_SECONDS: Final = 1.0
+_PATIENCE_SECONDS: Final = 0.0005
+_MAX_IMPATIENCE: Final = 256
 
 
-class _Submission:
-    """A request on its way, and what became of it."""
+Done = Callable[[Seq | LogdError], None]
+"""Told what became of a request: its first sequence number, or why it was not stored."""
 
-    __slots__ = ("done", "error", "request", "seq")
 
-    def __init__(self, request: Request) -> None:
-        self.request = request
-        self.done = trio.Event()
-        self.seq: Seq | None = None
-        self.error: LogdError | None = None
+class _Waiting:
+    """A task that waits for its request."""
+
+    __slots__ = ("event", "result")
+
+    def __init__(self) -> None:
+        self.event = trio.Event()
+        self.result: Seq | LogdError = StorageFailed("the request was not answered")
+
+    def __call__(self, result: Seq | LogdError) -> None:
+        self.result = result
+        self.event.set()
 
 
 class Desk:
@@ -54,13 +63,15 @@ class Desk:
         self._threads = threads
         self._sync_interval_s = sync_interval_s
         self._freezable = freezable
-        self._queue: list[_Submission] = []
+        self._queue: list[tuple[Request, Done]] = []
         self._queued_bytes = 0
         self._wake = trio.Event()
         self._changed = trio.Event()
         self._flags: set[CancelFlag] = set()
         self._stopping = False
-        self._wal_in_use = trio.Lock()
+        self._wal_in_use = trio.Semaphore(1, max_value=1)
+        self._committed_at = trio.current_time()
+        self._impatience = self._not_waited = 0
         self._rotate_soon = False
         self.is_freezing = False
         self.ended = trio.Event()
@@ -74,22 +85,59 @@ class Desk:
         Raises Overloaded where too much waits already, StorageFull, StorageFailed. A request
         whose caller is cancelled may have been stored.
         """
+        waiting = _Waiting()
+        self.submit_soon(request, waiting)
+        self.commit_soon()
+        await waiting.event.wait()
+        if isinstance(waiting.result, LogdError):
+            raise waiting.result
+        return waiting.result
+
+    def submit_soon(self, request: Request, done: Done) -> None:
+        """As `submit`, with `done` called once, later, on the event loop. Raises, for what can be
+        told at once, as `submit` does. Nothing happens before `commit_soon`."""
         if self._stopping:
             raise StorageFailed("the project is being closed")
         if self.project.failed:  # what it holds, and so what a retry is of, is not known now
             raise StorageFailed("the project's storage failed; it is being reopened")
         if self._queue and self._queued_bytes + len(request.body) > MAX_QUEUED_BYTES:
             raise Overloaded("too many entries of this project wait to be written")
-        submission = _Submission(request)
-        self._queue.append(submission)
+        self._queue.append((request, done))
         self._queued_bytes += len(request.body)
-        self._wake.set()
-        await submission.done.wait()
-        if submission.error is not None:
-            raise submission.error
-        if submission.seq is None:
-            raise StorageFailed("the request was not answered")
-        return submission.seq
+
+    def commit_soon(self, *, now: bool = False) -> None:
+        """Commit what waits. `now`: at once where the disk is quick, instead of in the writer."""
+        if not (now and self._is_ready() and self._is_patient()):
+            self._wake.set()
+        elif self._queue:
+            self._wal_in_use.acquire_nowait()
+            group = self._take_group()
+            append = self._append(group)
+            result = self._threads.wal.run_briefly(
+                append, _PATIENCE_SECONDS, lambda late: self._committed(group, late)
+            )
+            if result is not None:
+                self._impatience = 0
+                self._committed(group, result)
+            else:
+                self._impatience = min(2 * self._impatience + 1, _MAX_IMPATIENCE)
+                self._not_waited = 0
+
+    def _is_ready(self) -> bool:
+        """Nothing has to be done before the next group."""
+        return not (
+            self._stopping
+            or self.project.failed
+            or self._wal_in_use.value == 0
+            or self._is_rotation_due()
+            or self.project.waiting_freezes > MAX_WAITING_FREEZES
+        )
+
+    def _is_patient(self) -> bool:
+        """Whether to let the event loop stand still for a sync: after one that was not quick it is
+        not tried again for a while, the longer the more often that happens."""
+        self._not_waited += 1
+        return self._not_waited > self._impatience
 
     # ------------------------------------------------------------ the writer
 
@@ -103,28 +151,31 @@ class Desk:
                 elif self._queue:
                     with trio.CancelScope(shield=True):  # who was taken from the queue is answered
                         await self._commit_group()
-                elif not self._stopping:
-                    idle = self.project.run_entries >= self._idle_entries()
-                    await self._rotate_if(idle or self._rotate_soon)
+                if not (self._stopping or self.project.failed):
+                    await self._rotate_if_due()
         finally:
             self._stopping = True
+            with trio.CancelScope(shield=True):
+                async with self._wal_in_use:  # a group may be under way
+                    self._refuse_queued("the daemon is shutting down")
             self.ended.set()
-            for submission in self._queue:
-                submission.error = StorageFailed("the daemon is shutting down")
-                submission.done.set()
-            self._queue.clear()
 
-    def _idle_entries(self) -> int:
-        return self._store.limits.min_freeze_entries
+    def _refuse_queued(self, reason: str) -> None:
+        _answer_all(self._take_group(), StorageFailed(reason))
+
+    def _take_group(self) -> list[tuple[Request, Done]]:
+        group, self._queue = self._queue, []
+        self._queued_bytes = 0
+        return group
 
     async def _wait_for_work(self) -> None:
-        """Until requests wait; or a quiet spell, in which a tail may be frozen, has passed."""
-        if not self._queue and self._may_freeze:
+        """Until requests wait or a rotation is due; and while too many runs wait to be frozen."""
+        while not self._queue and self._may_freeze and not self._is_rotation_due():
             self._wake = trio.Event()
-            if self._rotate_soon:
-                return
-            idle = self.project.run_entries >= self._idle_entries()
-            with trio.move_on_after(IDLE_SECONDS if idle else float("inf")):
+            quiet_at = (
+                self._committed_at + IDLE_SECONDS if self._is_worth_freezing else float("inf")
+            )
+            with trio.move_on_at(quiet_at):
                 await self._wake.wait()
         while self.project.waiting_freezes > MAX_WAITING_FREEZES and self._may_freeze:
             await self.wait_for_change()
@@ -133,35 +184,63 @@ class Desk:
     def _may_freeze(self) -> bool:
         return not (self._stopping or self.project.failed)
 
-    async def _commit_group(self) -> None:
-        group, self._queue = self._queue, []
-        self._queued_bytes = 0
-        requests = [submission.request for submission in group]
+    @property
+    def _is_worth_freezing(self) -> bool:
+        return self.project.run_entries >= self._store.limits.min_freeze_entries
+
+    def _is_rotation_due(self) -> bool:
+        """The run that grows is full, or memory is short, or nothing came for a while."""
+        if self.project.is_tail_full or self._rotate_soon:
+            return True
+        quiet = trio.current_time() >= self._committed_at + IDLE_SECONDS
+        return quiet and self._is_worth_freezing and not self._queue
+
+    def _append(self, group: list[tuple[Request, Done]]) -> Callable[[], list[Seq]]:
+        requests = [request for request, _ in group]
         project, sync = self.project, self._sync_interval_s is None
+        return lambda: project.append(requests, sync=sync)
+
+    async def _commit_group(self) -> None:
+        await self._wal_in_use.acquire()
+        group = self._take_group()
         try:
-            async with self._wal_in_use:
-                seqs = await self._threads.wal.run(lambda: project.append(requests, sync=sync))
+            result: outcome.Outcome[list[Seq]] = outcome.Value(
+                await self._threads.wal.run(self._append(group))
+            )
+        except Exception as error:  # noqa: BLE001  # told to those who wait
+            result = outcome.Error(error)
+        self._committed(group, result)
+
+    def _committed(
+        self, group: list[tuple[Request, Done]], result: outcome.Outcome[list[Seq]]
+    ) -> None:
+        """Show a group that is durable, and answer everyone; or tell everyone what failed."""
+        self._wal_in_use.release()
+        was_worth_freezing = self._is_worth_freezing
+        try:
+            seqs = result.unwrap()
         except (StorageFull, StorageFailed) as error:
             _log.error("project %s: %s", self.project_id, error)
-            for submission in group:
-                submission.error = error
-                submission.done.set()
-            return
+            _answer_all(group, error)
         except Exception:  # noqa: BLE001  # the root of a group: whoever waits gets an answer, the others go on
             _log.exception("BUG: project %s cannot be written", self.project_id)
-            project.failed = True
-            for submission in group:
-                submission.error = StorageFailed("the entries could not be written")
-                submission.done.set()
-            return
-        project.publish(requests, seqs)
-        for submission, seq in zip(group, seqs, strict=True):
-            submission.seq = seq
-            submission.done.set()
-        await self._rotate_if(project.is_tail_full or self._rotate_soon)
+            self.project.failed = True
+            _answer_all(group, StorageFailed("the entries could not be written"))
+        else:
+            self.project.publish([request for request, _ in group], seqs)
+            self._committed_at = trio.current_time()
+            for (_, done), seq in zip(group, seqs, strict=True):
+                done(seq)
+        if (
+            self._queue
+            or self.project.failed
+            or self.project.is_tail_full
+            or self._is_worth_freezing != was_worth_freezing
+        ):
+            self._wake.set()
 
-    async def _rotate_if(self, due: bool) -> None:
-        if due:
+    async def _rotate_if_due(self) -> None:
+        if self._is_rotation_due():
             if self._sync_interval_s is not None:  # no later sync would reach the file
                 await self.sync_now()
             async with self._wal_in_use:
@@ -194,11 +273,7 @@ class Desk:
         """Read the project back from the disk, until it works."""
         await self.wait_until_unused()
         while not self._stopping:
-            for submission in self._queue:
-                submission.error = StorageFailed("the project's storage failed")
-                submission.done.set()
-            self._queue.clear()
-            self._queued_bytes = 0
+            self._refuse_queued("the project's storage failed")
             try:
                 self.project = await self._threads.wal.run(
                     lambda: self._store.reopen(self.project_id)
@@ -249,3 +324,8 @@ class Desk:
 
     async def wait_for_change(self) -> None:
         await self._changed.wait()
+
+
+def _answer_all(group: list[tuple[Request, Done]], error: LogdError) -> None:
+    for _, done in group:
+        done(error)

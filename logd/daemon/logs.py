@@ -84,6 +84,7 @@ class Logs:
         self._opening: dict[ProjectId, trio.Event] = {}
         self._deleted: set[ProjectId] = set()
         self._dirty: set[Desk] = set()
+        self._uncommitted: set[Desk] = set()
         self._budget_due = 0.0
         self.upkeep = Upkeep(threads, rest)
 
@@ -118,6 +119,43 @@ class Logs:
             seq = await self._submit_once(desk, work, received_ns, idempotency)
         return Ingested(work.batch.count, work.ids(project, seq), work.errors)
 
+    def ingest_soon(
+        self,
+        project: ProjectId,
+        body: bytes,
+        ndjson: bool,
+        done: Callable[[Ingested | LogdError], None],
+    ) -> bool:
+        """As `ingest`, for a small body, with `done` called once, later, on the event loop. False:
+        nothing was done, as the project is not open yet or the body holds no entry. Raises, before
+        anything was done, what `ingest` raises. `commit_now` must follow."""
+        desk = self._desks.get(project)
+        if desk is None:
+            return False
+        received_ns = self._clock()
+        batch = decode_body(body, project, received_ns, ndjson=ndjson)
+        count = batch.count
+        if not count:
+            return False
+
+        def finish(result: Seq | LogdError) -> None:
+            if isinstance(result, LogdError):
+                done(result)
+                return
+            self._note_stored(desk)
+            done(Ingested(count, ids_json(project, result, count)))
+
+        desk.submit_soon(Request(batch, body, ndjson, received_ns), finish)
+        self._uncommitted.add(desk)
+        return True
+
+    def commit_now(self) -> None:
+        """Commit what `ingest_soon` took. For a single project the event loop stands still where
+        the disk is quick; several sync at the same time, each in its own thread."""
+        alone = len(self._uncommitted) == 1
+        while self._uncommitted:
+            self._uncommitted.pop().commit_soon(now=alone)
+
     async def _decode(
         self, project: ProjectId, body: bytes, received_ns: int, ndjson: bool
     ) -> "_Work":
@@ -141,10 +179,13 @@ class Logs:
 
     async def _submit(self, desk: Desk, request: Request) -> Seq:
         seq = await desk.submit(request)
+        self._note_stored(desk)
+        return seq
+
+    def _note_stored(self, desk: Desk) -> None:
         if self._sync_interval_s is not None:
             self._dirty.add(desk)
         self._keep_budget()
-        return seq
 
     async def _submit_once(
         self, desk: Desk, work: "_Work", received_ns: int, idempotency: Idempotency

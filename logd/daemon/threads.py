@@ -7,7 +7,7 @@ import queue
 import threading
 import time
 from collections.abc import Callable
-from typing import Final, NamedTuple, TypeVar, cast
+from typing import Any, Final, NamedTuple, TypeVar, cast
 
 import outcome
 import trio
@@ -49,15 +49,41 @@ class WorkPool:
 
     async def run(self, call: Callable[[], T]) -> T:
         """What `call()` returns or raises. Not cancellable."""
-        self._busy += 1
-        if self._busy > len(self._threads) and len(self._threads) < self._max_threads:
-            self._start_thread()
-        task = trio.lowlevel.current_task()
-        self._jobs.put(_Job(call, task, trio.lowlevel.current_trio_token()))
+        task, token = trio.lowlevel.current_task(), trio.lowlevel.current_trio_token()
+
+        def deliver(result: outcome.Outcome[Any]) -> None:
+            token.run_sync_soon(trio.lowlevel.reschedule, task, result)
+
+        self._begin(_Job(call, deliver))
         try:
             return cast(T, await trio.lowlevel.wait_task_rescheduled(_not_abortable))
         finally:
             self._busy -= 1
+
+    def run_briefly(
+        self, call: Callable[[], T], seconds: float, late: Callable[[outcome.Outcome[T]], None]
+    ) -> outcome.Outcome[T] | None:
+        """What came of `call()`, if that is known within so many seconds, for which the event loop
+        stands still: less than it takes to let go of the loop and to be called back. Otherwise
+        None, and `late` is called on the loop, later."""
+        token = trio.lowlevel.current_trio_token()
+
+        def arrive_late(result: outcome.Outcome[T]) -> None:
+            self._busy -= 1
+            late(result)
+
+        handover = _Handover(lambda result: token.run_sync_soon(arrive_late, result))
+        self._begin(_Job(call, handover.deliver))
+        result = handover.wait(seconds)
+        if result is not None:
+            self._busy -= 1
+        return result
+
+    def _begin(self, job: "_Job") -> None:
+        self._busy += 1
+        if self._busy > len(self._threads) and len(self._threads) < self._max_threads:
+            self._start_thread()
+        self._jobs.put(job)
 
     def _start_thread(self) -> None:
         name = f"{self._name}-{len(self._threads)}"
@@ -67,8 +93,7 @@ class WorkPool:
 
     def _work(self) -> None:
         while (job := self._jobs.get()) is not None:
-            result = outcome.capture(job.call)
-            job.token.run_sync_soon(trio.lowlevel.reschedule, job.task, result)
+            job.deliver(outcome.capture(job.call))
 
     def close(self) -> None:
         """Ends the threads; no call may be running."""
@@ -79,9 +104,40 @@ class WorkPool:
 
 
 class _Job(NamedTuple):
+    """`deliver`: called with what came of it, in the thread."""
+
     call: Callable[[], object]
-    task: trio.lowlevel.Task
-    token: trio.lowlevel.TrioToken
+    deliver: Callable[[outcome.Outcome[Any]], None]
+
+
+class _Handover:
+    """A result on its way from a thread to one that waits, for a while."""
+
+    __slots__ = ("_arrived", "_given_up", "_late", "_lock", "_result")
+
+    def __init__(self, late: Callable[[outcome.Outcome[Any]], None]) -> None:
+        self._late = late
+        self._lock = threading.Lock()
+        self._arrived = threading.Lock()
+        self._arrived.acquire()
+        self._result: outcome.Outcome[Any] | None = None
+        self._given_up = False
+
+    def deliver(self, result: outcome.Outcome[Any]) -> None:
+        with self._lock:
+            self._result = result
+            given_up = self._given_up
+        if given_up:
+            self._late(result)
+        else:
+            self._arrived.release()
+
+    def wait(self, seconds: float) -> outcome.Outcome[Any] | None:
+        """None: it will be `late`."""
+        if not self._arrived.acquire(timeout=seconds):
+            with self._lock:
+                self._given_up = self._result is None
+        return self._result
 
 
 def _not_abortable(_raise_cancel: object) -> trio.lowlevel.Abort:

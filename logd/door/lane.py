@@ -6,40 +6,30 @@ whatever the reason, moves the whole connection, that request's bytes first, to 
 which serves it from then on. So the lane may be as narrow as it likes: it decides nothing but
 whether it is sure.
 
-What it is sure of: an HTTP/1.1 request whose head ends in CR LF CR LF and which llhttp takes, with
-one Host, no Transfer-Encoding, Upgrade or Expect, no Connection but keep-alive, and for POST one
-Content-Length. The body is then exactly the next so many bytes, and the next request follows.
+What it is sure of is in `heads.py`.
 """
 
-import re
 from collections.abc import Awaitable, Callable
-from functools import lru_cache
 from typing import Final
 
-import httptools
-import msgspec
 import trio
 
 from logd.api.dispatch import Api
 from logd.api.errors import BodyTooLarge
-from logd.api.exchange import Head, HeadText, Response, read_head
+from logd.api.exchange import Head, Response, new_request_id
 from logd.door.body import BodyMemory, IncomingBody, Message
-from logd.door.http1 import HOST
+from logd.door.complaints import Complaints
+from logd.door.express import Platform, Spot
+from logd.door.heads import Request, hot_request, may_become_hot
 from logd.door.limits import KEEP_ALIVE_SECONDS, LINGER_SECONDS, MAX_HEAD_BYTES, Limits
 from logd.door.stream import GuardedStream
 from logd.entry import RandomBytes
+from logd.errors import Overloaded
 
 _RECEIVE_BYTES: Final = 65_536
 _WATCH_SECONDS: Final = 1.0
 _BODY_RECEIVE_BYTES: Final = 1 << 20
 _END_OF_HEAD: Final = b"\r\n\r\n"
-_HOT_BEGINNINGS: Final = (b"POST /v1/ingest", b"GET /v1/projects/")
-_HOT: Final = re.compile(
-    rb"POST /v1/ingest[ ?]|GET /v1/projects/[0-9a-f-]{36}/logs(?:/stats|/log_[0-9a-f-]{36})?[ ?]"
-)
-_DOUBTFUL: Final = frozenset(
-    (b"transfer-encoding", b"upgrade", b"expect", b"te", b"trailer", b"http2-settings")
-)
 _REASONS: Final = {
     200: b"OK",
     207: b"Multi-Status",
@@ -66,6 +56,7 @@ class Lane:
         memory: BodyMemory,
         random_bytes: RandomBytes,
         server_headers: Callable[[], list[tuple[bytes, bytes]]],
+        complaints: Complaints,
     ) -> None:
         """`server_headers()`: what the HTTP server adds to every response."""
         self._api = api
@@ -77,6 +68,7 @@ class Lane:
         self._dated = b""
         self._connections: set[_Connection] = set()
         self._stopping = False
+        self._platform = Platform(self._begin, api.express.commit, self._encode_kept, complaints)
 
     def stop(self) -> None:
         """Connections that wait for a request end now, the others after their answer."""
@@ -86,8 +78,17 @@ class Lane:
                 connection.waiting.cancel()
 
     async def watch(self) -> None:
-        """Ends the waits that are over. One look a second at every connection is far cheaper than
-        a timeout of its own for every wait."""
+        """What all connections share, until it is cancelled."""
+        try:
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(self._platform.run)
+                nursery.start_soon(self._end_long_waits)
+        finally:
+            self._platform.close()
+
+    async def _end_long_waits(self) -> None:
+        """One look a second at every connection is far cheaper than a timeout of its own for
+        every wait."""
         while True:
             await trio.sleep(_WATCH_SECONDS)
             now = trio.current_time()
@@ -97,13 +98,14 @@ class Lane:
 
     async def run(self, stream: GuardedStream) -> bytes | None:
         """Serve a connection. Bytes: the HTTP server goes on, these come first; None: it ended."""
-        connection = _Connection(stream, self._limits)
+        connection = _Connection(stream, self._limits, self._platform)
         self._connections.add(connection)
         try:
             with connection.waiting:
                 return await self._run(connection)
             return connection.unread or None  # a head that did not arrive in time is not ours
         finally:
+            connection.leave()
             self._connections.discard(connection)
 
     async def _run(self, connection: "_Connection") -> bytes | None:
@@ -112,7 +114,7 @@ class Lane:
             head_bytes = await connection.next_head()
             if head_bytes is None:
                 return None
-            request = _read_head(head_bytes)
+            request = hot_request(head_bytes)
             if request is None:
                 return connection.unread
             connection.consume(len(head_bytes))
@@ -121,7 +123,31 @@ class Lane:
                 return None
         return None
 
-    async def _serve(self, connection: "_Connection", request: "_Request") -> bool:
+    def _begin(self, data: bytes, answer: Callable[[Response], None]) -> bool:
+        """See `express.Begin`."""
+        end = data.find(_END_OF_HEAD, 0, MAX_HEAD_BYTES) + len(_END_OF_HEAD)
+        if end < len(_END_OF_HEAD) or self._stopping:
+            return False
+        request = hot_request(data[:end])
+        if request is None or request.ticket is None or len(data) != end + request.length:
+            return False
+        length, memory = request.length, self._memory
+        request_id = request.ticket.request_id or new_request_id(self._random_bytes)
+
+        def settle(response: Response) -> None:
+            memory.give_back(length)
+            answer(response)
+
+        try:
+            memory.take(length)
+        except Overloaded:
+            return False
+        if self._api.express.take(request.ticket, data[end:], request_id, settle):
+            return True
+        memory.give_back(length)
+        return False
+
+    async def _serve(self, connection: "_Connection", request: Request) -> bool:
         """Answer a request; whether another may follow on the connection."""
         head = request.text.head(self._random_bytes)
         ready = connection.take(request.length)
@@ -171,6 +197,11 @@ class Lane:
         connection.stream.linger = not body.complete
         return keep
 
+    def _encode_kept(self, response: Response) -> tuple[bytes, bool]:
+        """An answer, and whether another request may follow on the connection."""
+        keep = not self._stopping
+        return self._encode(response, keep), keep
+
     def _encode(self, response: Response, keep: bool) -> bytes:
         pieces = [
             b"HTTP/1.1 %d %b\r\n" % (response.status, _REASONS.get(response.status, b"")),
@@ -200,78 +231,6 @@ async def _cancel_when_cut(body: IncomingBody, scope: trio.CancelScope) -> None:
     await body.settled.wait()
     if body.client_gone:
         scope.cancel()
-
-
-class _Request(msgspec.Struct, frozen=True):
-    text: HeadText
-    length: int
-
-
-class _Callbacks:
-    """What llhttp finds in a head."""
-
-    def __init__(self) -> None:
-        self.target = b""
-        self.headers: list[tuple[bytes, bytes]] = []
-        self.complete = False
-
-    def on_url(self, url: bytes) -> None:
-        self.target += url
-
-    def on_header(self, name: bytes, value: bytes) -> None:
-        self.headers.append((name.lower(), value))
-
-    def on_headers_complete(self) -> None:
-        self.complete = True
-
-
-@lru_cache(maxsize=1024)
-def _read_head(data: bytes) -> _Request | None:
-    """The request, None where there is any doubt. A client's heads differ in little but the
-    Content-Length, so most were read before."""
-    if not _HOT.match(data) or not data.isascii():
-        return None
-    found = _Callbacks()
-    parser = httptools.HttpRequestParser(found)
-    try:
-        parser.feed_data(data)
-    except (httptools.HttpParserError, httptools.HttpParserUpgrade):
-        return None
-    if not found.complete or parser.get_http_version() != "1.1":
-        return None
-    method = parser.get_method().decode()
-    length = _body_length(method, found.headers)
-    if length is None:
-        return None
-    return _Request(read_head(method, found.target.decode(), found.headers), length)
-
-
-def _body_length(method: str, headers: list[tuple[bytes, bytes]]) -> int | None:
-    """Bytes of body that follow, None where a header raises a doubt."""
-    hosts = 0
-    length: int | None = None
-    for name, value in headers:
-        if name == b"host":
-            hosts += 1
-            if len(value) > 260 or not HOST.fullmatch(value):
-                return None
-        elif name == b"content-length":
-            if length is not None or not value.isdigit() or len(value) > 12:
-                return None
-            length = int(value)
-        elif name in _DOUBTFUL or (
-            name == b"connection" and value.lower() not in (b"keep-alive", b"")
-        ):
-            return None
-    if hosts != 1 or (method == "GET" and length):
-        return None
-    return 0 if method == "GET" else length
-
-
-def _may_become_hot(data: bytes) -> bool:
-    """Whether more bytes may turn these into a head that is the lane's."""
-    begins_so = any(hot.startswith(data[: len(hot)]) for hot in _HOT_BEGINNINGS)
-    return begins_so and len(data) < MAX_HEAD_BYTES and b"\n\n" not in data
 
 
 class _ReadyBody:
@@ -307,13 +266,20 @@ class _Connection:
     `waits_until`: while it waits for a head, the time at which `waiting` is to be cancelled.
     """
 
-    def __init__(self, stream: GuardedStream, limits: Limits) -> None:
+    def __init__(self, stream: GuardedStream, limits: Limits, platform: Platform) -> None:
         self.stream = stream
         self.unread = b""
         self._limits = limits
         self._idle_seconds = limits.head_seconds
         self.waiting = trio.CancelScope()
         self.waits_until: float | None = None
+        fd = stream.plain_fd
+        self._spot = None if fd is None else Spot(platform, self, fd)
+
+    def leave(self) -> None:
+        """The lane is done with it."""
+        if self._spot is not None:
+            self._spot.leave()
 
     async def next_head(self) -> bytes | None:
         """The next request's head with the empty line behind it, or whatever came where the lane
@@ -326,8 +292,15 @@ class _Connection:
                 end = self.unread.find(_END_OF_HEAD, 0, MAX_HEAD_BYTES)
                 if end >= 0:
                     return self.unread[: end + len(_END_OF_HEAD)]
-                if not _may_become_hot(self.unread):
+                if not may_become_hot(self.unread):
                     return self.unread
+                if not self.unread and self._spot is not None:
+                    if not await self._spot.park():
+                        return None
+                    self.waits_until = trio.current_time() + self._limits.head_seconds
+                    self.stream.idle_since = trio.current_time()
+                    if self.unread:
+                        continue
                 data = await self._receive(_RECEIVE_BYTES)
                 if not data:
                     return self.unread or None

@@ -76,14 +76,19 @@ class Door:
         self._app = ASGIWrapper(Shell(app, memory, limits.stall_seconds, random_bytes))
         self._config = make_hypercorn_config()
         self._context = WorkerContext(None)
+        self._complaints = Complaints(log)
         self._lane: Lane | None = None
         if api is not None:
             self._lane = Lane(
-                api, limits, memory, random_bytes, lambda: self._config.response_headers("h11")
+                api,
+                limits,
+                memory,
+                random_bytes,
+                lambda: self._config.response_headers("h11"),
+                self._complaints,
             )
         self._streams: set[GuardedStream] = set()
         self._one_less = trio.Event()
-        self._complaints = Complaints(log)
 
     async def serve(self, listeners: Sequence[trio.SocketListener], stop: trio.Event) -> None:
         """Until `stop`: then the listeners close first, requests in flight may finish, and what

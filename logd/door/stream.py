@@ -5,6 +5,7 @@ afterwards, when the client had time to read the answer.
 """
 
 import os
+from collections.abc import Callable
 
 import trio
 
@@ -16,7 +17,8 @@ Transport = trio.SocketStream | trio.SSLStream[trio.SocketStream]
 class GuardedStream:
     """`closed`: the server is done with it. `at_eof`: the client has sent all it will.
     `linger`: it may still be sending a request that was answered already. `idle_since`: when it
-    last began to wait for a request's head, in trio's time, None while one is being answered."""
+    last began to wait for a request's head, in trio's time, None while one is being answered.
+    `on_abort` is called before the descriptor closes without a warning."""
 
     def __init__(self, transport: Transport, stall_seconds: float) -> None:
         self._transport = transport
@@ -25,10 +27,16 @@ class GuardedStream:
         self.at_eof = False
         self.linger = False
         self.idle_since: float | None = trio.current_time()
+        self.on_abort: Callable[[], None] | None = None
         self._put_back = b""
         self._fd: int | None = None
         if isinstance(transport, trio.SocketStream):
             self._fd = transport.socket.fileno()
+
+    @property
+    def plain_fd(self) -> int | None:
+        """The socket's descriptor where what it carries is not encrypted."""
+        return self._fd
 
     @property
     def tls(self) -> bool:
@@ -74,7 +82,7 @@ class GuardedStream:
         the stream is closed then."""
         if self.closed:
             raise trio.ClosedResourceError
-        sent = self._send_at_once(data)
+        sent = self.send_at_once(data)
         if sent == len(data):
             return
         view = memoryview(data)[sent:]
@@ -97,8 +105,9 @@ class GuardedStream:
             except OSError as error:
                 raise trio.BrokenResourceError("the connection broke") from error
 
-    def _send_at_once(self, data: bytes) -> int:
-        """What the kernel takes without waiting, in bytes. Raises BrokenResourceError."""
+    def send_at_once(self, data: bytes) -> int:
+        """What the kernel takes without waiting, in bytes. Raises BrokenResourceError. The
+        stream must not be closed."""
         if self._fd is None:
             return 0
         try:
@@ -126,6 +135,8 @@ class GuardedStream:
 
     def abort(self) -> None:
         """Close at once. Whoever waits for the transport gets ClosedResourceError."""
+        if self.on_abort is not None:
+            self.on_abort()
         self.closed = True
         self.linger = False
         self.socket.close()

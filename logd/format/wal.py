@@ -27,7 +27,8 @@ then frames, one a request, 36 bytes and the body:
 
 A frame is valid if its marker, its CRC and its body length within the file hold. A reader meeting
 an invalid frame looks for the next valid one: if there is none, the file ends in a torn frame,
-which was never acknowledged; if there is one, what lies between is damage.
+which was never acknowledged; if there is one, what lies between is damage. Zeros to the end of the
+file are room that was not written to yet.
 """
 
 import struct

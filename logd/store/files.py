@@ -27,6 +27,10 @@ class File(Protocol):
     def append(self, buffers: Sequence[bytes]) -> None:
         """Write all buffers at the end. Raises OSError, after which the end is undefined."""
 
+    def write(self, offset: int, buffers: Sequence[bytes]) -> None:
+        """Write all buffers from `offset` on, which is not behind the end. Raises OSError, after
+        which all from there on is undefined."""
+
     def sync(self) -> None:
         """Data and size are on the device when this returns. Raises OSError; final if it does."""
 
@@ -88,8 +92,10 @@ class OsFile:
     def __init__(self, path: Path, fd: int) -> None:
         self.path = path
         self._fd = fd
+        self._appends = True
 
     def append(self, buffers: Sequence[bytes]) -> None:
+        self._set_appending(True)
         for start in range(0, len(buffers), _MAX_BUFFERS):
             some = buffers[start : start + _MAX_BUFFERS]
             written = os.writev(self._fd, some)
@@ -103,6 +109,32 @@ class OsFile:
             if written == 0:
                 raise OSError(errno.EIO, "a write made no progress", str(self.path))
             view = view[written:]
+
+    def write(self, offset: int, buffers: Sequence[bytes]) -> None:
+        self._set_appending(False)
+        for start in range(0, len(buffers), _MAX_BUFFERS):
+            some = buffers[start : start + _MAX_BUFFERS]
+            size = sum(map(len, some))
+            written = os.pwritev(self._fd, some, offset)
+            if written != size:
+                self._write_rest(b"".join(some)[written:], offset + written)
+            offset += size
+
+    def _write_rest(self, rest: bytes, offset: int) -> None:
+        while rest:
+            written = os.pwrite(self._fd, rest, offset)
+            if written == 0:
+                raise OSError(errno.EIO, "a write made no progress", str(self.path))
+            rest = rest[written:]
+            offset += written
+
+    def _set_appending(self, appends: bool) -> None:
+        """Where a descriptor appends, Linux does so whatever the offset."""
+        if appends != self._appends:
+            flags = fcntl.fcntl(self._fd, fcntl.F_GETFL)
+            flags = flags | os.O_APPEND if appends else flags & ~os.O_APPEND
+            fcntl.fcntl(self._fd, fcntl.F_SETFL, flags)
+            self._appends = appends
 
     def sync(self) -> None:
         os.fdatasync(self._fd)

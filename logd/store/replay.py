@@ -72,8 +72,11 @@ class Replay:
         end = Seq(frozen[-1][1] if frozen else 0)
         for position, content in enumerate(contents):
             last = position == len(contents) - 1
-            if content.torn_bytes and not last:  # only the last file was still being written
-                reason = f"{content.torn_bytes} bytes are no frame"
+            lost = content.torn_bytes  # only the last file was still being written
+            if not last and not _goes_on(content, contents[position + 1]):
+                lost += content.unwritten_bytes
+            if lost and not last:
+                reason = f"{lost} bytes are no frame"
                 self._damaged.found.append(Corruption(content.path, content.end, reason))
             run, frames, undecodable = self._to_run(content, frozen)
             whole = not (content.damage or content.torn_bytes or undecodable)
@@ -82,7 +85,7 @@ class Replay:
                     self._keep_what_goes(content, undecodable=undecodable)
                 if run is None:
                     self._remove(content.path)
-                elif last or not whole:
+                elif last or not whole or content.unwritten_bytes:
                     self._rewrite(content.path, frames)
             except OSError as error:
                 if error.errno not in NO_SPACE:
@@ -92,7 +95,10 @@ class Replay:
                 runs.append(RecoveredRun(content.path, run))
                 end = max(end, run.next_seq)
         # Numbers that torn frames may have had are not given out again.
-        return runs, end, Seq(end + sum(content.torn_bytes for content in contents))
+        lost_bytes = sum(content.torn_bytes for content in contents)
+        if contents:
+            lost_bytes += contents[-1].unwritten_bytes
+        return runs, end, Seq(end + lost_bytes)
 
     def _keep_what_goes(self, content: WalContent, *, undecodable: bool) -> None:
         if content.damage or undecodable:
@@ -161,3 +167,10 @@ class Replay:
         write_whole(self._files, fresh, buffers)
         self._files.rename(fresh, path)
         self._files.sync_directory(self._layout.wal)
+
+
+def _goes_on(content: WalContent, following: WalContent) -> bool:
+    """Whether nothing is missing between two files: zeros at the end of the first are room that
+    was not used."""
+    last = content.frames[-1] if content.frames else None
+    return last is not None and last.first_seq + last.count == parse_wal_name(following.path.name)

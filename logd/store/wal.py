@@ -1,8 +1,14 @@
-"""The WAL of one project on disk: one file is written at a time, synced once a group."""
+"""The WAL of one project on disk: one file is written at a time, synced once a group.
+
+Small groups are written over zeros that were written, and synced, before: such a sync changes
+nothing but data, where one that makes the file longer changes what the file system knows of it
+too. When the file is closed, what is left of the zeros goes.
+"""
 
 import contextlib
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Final
 
 import msgspec
 
@@ -10,6 +16,10 @@ from logd.entry import ProjectId, Seq
 from logd.errors import Corruption, StorageFailed, StorageFull, UnsupportedFormat
 from logd.format import wal as codec
 from logd.store.files import NO_SPACE, File, FileLayer
+
+_SMALL_GROUP_BYTES: Final = 32_768
+_FEW_GROUPS: Final = 8  # that are small, one after the other, are not worth it
+_RESERVE_BYTES: Final = 262_144
 
 
 class WalWriter:
@@ -31,6 +41,8 @@ class WalWriter:
             self._give_up(files)
             raise _storage_error(error) from error
         self.size_bytes = codec.HEADER_BYTES
+        self._reserved_bytes = codec.HEADER_BYTES
+        self._small_groups = 0
 
     def _give_up(self, files: FileLayer) -> None:
         """The next attempt makes the same file."""
@@ -45,13 +57,47 @@ class WalWriter:
         undefined from its last good end on and must not be used again; a failed sync may have
         dropped the pages, so it is never tried twice.
         """
+        end = self.size_bytes + sum(map(len, buffers))
         try:
-            self._file.append(buffers)
+            if not (sync and self._reserve(buffers, end)):
+                self._write(buffers)
+                self._reserved_bytes = max(self._reserved_bytes, end)
         except OSError as error:
             self._take_back(error)
         if sync:
             self.sync()
-        self.size_bytes += sum(map(len, buffers))
+        self.size_bytes = end
+
+    def _reserve(self, buffers: Sequence[bytes], end: int) -> bool:
+        """Write a small group that reaches beyond the zeros together with more of these; whether
+        that was done. Raises OSError."""
+        if end - self.size_bytes > _SMALL_GROUP_BYTES:
+            self._small_groups = 0
+            return False
+        self._small_groups += 1
+        if end <= self._reserved_bytes or self._small_groups <= _FEW_GROUPS:
+            return False
+        try:
+            self._write([*buffers, bytes(_RESERVE_BYTES)])
+        except OSError as error:
+            if error.errno not in NO_SPACE:
+                raise
+            self._truncate()  # there may be room for the group alone
+            return False
+        self._reserved_bytes = end + _RESERVE_BYTES
+        return True
+
+    def _write(self, buffers: Sequence[bytes]) -> None:
+        """Behind the last frame. Raises OSError."""
+        if self._reserved_bytes > self.size_bytes:
+            self._file.write(self.size_bytes, buffers)
+        else:
+            self._file.append(buffers)
+
+    def _truncate(self) -> None:
+        """Raises OSError."""
+        self._file.truncate(self.size_bytes)
+        self._reserved_bytes = self.size_bytes
 
     def sync(self) -> None:
         """Raises StorageFailed."""
@@ -64,12 +110,15 @@ class WalWriter:
         failure = _storage_error(error)
         if isinstance(failure, StorageFull):
             try:
-                self._file.truncate(self.size_bytes)
+                self._truncate()
             except OSError as second:
                 raise StorageFailed("the WAL could not be taken back") from second
         raise failure from error
 
     def close(self) -> None:
+        if self._reserved_bytes > self.size_bytes:
+            with contextlib.suppress(OSError):  # zeros behind the last frame mean nothing
+                self._truncate()
         self._file.close()
 
 
@@ -81,13 +130,15 @@ def _storage_error(error: OSError) -> StorageFull | StorageFailed:
 
 class WalContent(msgspec.Struct, frozen=True):
     """What a WAL file holds. `end`: where its last valid frame ends; `damage`: each place at which
-    something is not a frame, `torn_bytes` at the end, where nothing valid follows, apart."""
+    something is not a frame, `torn_bytes` at the end, where nothing valid follows, apart, and apart
+    from these `unwritten_bytes`, all of them zero."""
 
     path: Path
     frames: tuple[codec.Frame, ...]
     end: int
     damage: tuple[Corruption, ...]
     torn_bytes: int
+    unwritten_bytes: int = 0
 
 
 def refuse_newer(file: File) -> None:
@@ -124,7 +175,7 @@ def _headless(path: Path, data: bytes, error: ValueError) -> WalContent:
 def _collect(path: Path, data: bytes, start: int) -> WalContent:
     frames: list[codec.Frame] = []
     damage: list[Corruption] = []
-    end, torn = start, 0
+    end, torn, unwritten = start, 0, 0
     for offset, found in codec.decode_frames(data, start):
         if isinstance(found, codec.Frame):
             frames.append(found)
@@ -132,7 +183,10 @@ def _collect(path: Path, data: bytes, start: int) -> WalContent:
             if found.idempotency is not None:
                 end += 2 * codec.DIGEST_BYTES
         elif found.torn:
-            torn = found.length
+            if data.count(0, offset) == found.length:
+                unwritten = found.length
+            else:
+                torn = found.length
         else:
             damage.append(Corruption(path, offset, f"{found.length} bytes are no frame"))
-    return WalContent(path, tuple(frames), end, tuple(damage), torn)
+    return WalContent(path, tuple(frames), end, tuple(damage), torn, unwritten)

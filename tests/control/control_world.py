@@ -143,6 +143,9 @@ class FailingFile:
             raise
         self._file.append([data])
 
+    def write(self, offset: int, buffers: Sequence[bytes]) -> None:
+        self._file.write(offset, buffers)
+
     def sync(self) -> None:
         self._files.check("sync")
         self._file.sync()

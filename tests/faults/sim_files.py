@@ -137,6 +137,16 @@ class SimFile:
 
         self._disk.work("append", self._life, write, room=len(content))
 
+    def write(self, offset: int, buffers: Sequence[bytes]) -> None:
+        content = b"".join(buffers)
+        assert offset <= len(self._data.seen)
+        longer = max(0, offset + len(content) - len(self._data.seen))
+
+        def write(part: float) -> None:
+            self._data.change((offset, content[: int(part * len(content))]))
+
+        self._disk.work("append", self._life, write, room=longer)
+
     def sync(self) -> None:
         def lose() -> None:
             self._data.changes = []

@@ -290,6 +290,26 @@ def script(world: SimWorld) -> None:
     world.append(PROJECT, [1])
 
 
+def many_small_groups(world: SimWorld) -> None:
+    """So many that the WAL is written over zeros, with what ends that: a large group, the end of a
+    file, and a restart."""
+    for _ in range(12):
+        world.append(PROJECT, [1])
+    world.append(PROJECT, [400])
+    for _ in range(3):
+        world.append(PROJECT, [2, 1])
+    world.rotate(PROJECT)
+    for _ in range(11):
+        world.append(PROJECT, [1])
+    world.rotate(PROJECT)
+    world.append(PROJECT, [1])
+    world.freeze(PROJECT)
+    for _ in range(10):
+        world.append(PROJECT, [1])
+    world.restart()
+    world.append(PROJECT, [1])
+
+
 def live(world: SimWorld, die_at: int | None, work: Step = script) -> bool:
     """Start and work; False if the process died."""
     try:

@@ -8,7 +8,15 @@ from pathlib import Path
 
 import pytest
 from sim_files import Died
-from sim_world import SimWorld, Step, count_operations, live, random_script, script
+from sim_world import (
+    SimWorld,
+    Step,
+    count_operations,
+    live,
+    many_small_groups,
+    random_script,
+    script,
+)
 from store_world import PROJECT, memory_directory
 
 BEGINNING = 25
@@ -96,6 +104,12 @@ def test_a_power_loss_during_the_recovery_loses_nothing(directories: Iterator[Pa
     for die_at in range(0, count_operations(next(directories)), 6):
         world = SimWorld(next(directories), die_at)
         die_in_the_recovery(world, die_at, drop_index=die_at % 4 == 0, every=1)
+
+
+def test_a_power_loss_between_small_groups_loses_nothing(directories: Iterator[Path]) -> None:
+    for die_at in range(15, count_operations(next(directories), many_small_groups), 2):
+        world = SimWorld(next(directories), die_at)
+        lose_power_at(world, die_at, drop_index=False, work=many_small_groups)
 
 
 @pytest.mark.slow

@@ -9,6 +9,7 @@ from logd.api.problems import entry_faults
 from logd.api.reading import idempotency_key
 from logd.api.service import Services
 from logd.control.model import KeyPrincipal
+from logd.daemon.logs import Ingested
 
 
 def check_head(head: Head, query: dict[str, str]) -> None:
@@ -40,8 +41,12 @@ async def ingest(services: Services, call: Call) -> Response:
         partial=partial,
         idempotency_key=idempotency_key(call.head),
     )
-    receipt = b'{"ingested":%d,"ids":%b' % (done.count, done.ids_json)
+    return receipt(done)
+
+
+def receipt(done: Ingested) -> Response:
     if not done.errors:
-        return raw_json_response(receipt + b"}")
+        return raw_json_response(b'{"ingested":%d,"ids":%b}' % (done.count, done.ids_json))
     faults = msgspec.json.encode(entry_faults(done.errors))
-    return raw_json_response(receipt + b',"errors":%b}' % faults, 207)
+    text = b'{"ingested":%d,"ids":%b,"errors":%b}' % (done.count, done.ids_json, faults)
+    return raw_json_response(text, 207)

@@ -1,0 +1,174 @@
+"""Connections that wait for a request, watched together, and the requests that need no task.
+
+In the lane a connection's task parks here until its client sends something. One task watches all
+that are parked, through an epoll of its own in which a connection stays from request to request.
+What comes as one whole request of the kind that `api/express.py` takes is begun at once, and
+answered out of the commit that makes it durable; the connection's task sleeps on. Anything else
+wakes the task, with the bytes in `unread`.
+"""
+
+import os
+import select
+from collections.abc import Callable
+from typing import Final, Protocol
+
+import trio
+
+from logd.api.exchange import Response
+from logd.door.complaints import Complaints
+from logd.door.limits import KEEP_ALIVE_SECONDS
+from logd.door.stream import GuardedStream
+
+_RECEIVE_BYTES: Final = 65_536
+_EVENTS_AT_ONCE: Final = 256
+_ROUNDS: Final = 4
+
+Answer = Callable[[Response], None]
+Begin = Callable[[bytes, Answer], bool]
+"""Begins the request that these bytes are, if they are exactly one of the kind; it is answered
+later. False: nothing was done."""
+
+
+class Waiter(Protocol):
+    """A connection of the lane. `waits_until`: in trio's time, None while a request is answered;
+    `unread`: bytes that came and are not answered."""
+
+    stream: GuardedStream
+    unread: bytes
+    waits_until: float | None
+
+
+class Platform:
+    """Where connections are parked. Close it at the end."""
+
+    def __init__(
+        self,
+        begin: Begin,
+        commit: Callable[[], None],
+        encode: Callable[[Response], tuple[bytes, bool]],
+        complaints: Complaints,
+    ) -> None:
+        """`commit()`: see to it that what was begun is answered; `encode(response)`: its bytes,
+        and whether the connection goes on after it."""
+        self._commit = commit
+        self.begin = begin
+        self.encode = encode
+        self.complaints = complaints
+        self._epoll = select.epoll()
+        self._spots: dict[int, Spot] = {}
+
+    async def run(self) -> None:
+        while True:
+            await trio.lowlevel.wait_readable(self._epoll.fileno())
+            for _ in range(_ROUNDS):
+                ready = self._epoll.poll(0, _EVENTS_AT_ONCE)
+                if not ready:
+                    break
+                for fd, _ in ready:
+                    spot = self._spots.get(fd)
+                    if spot is not None:
+                        spot.look()
+                self._commit()
+
+    def watch(self, fd: int, spot: "Spot") -> None:
+        """Tell the spot when there is something to read, now or later. Each time once."""
+        if self._spots.get(fd) is spot:
+            self._epoll.modify(fd, select.EPOLLIN | select.EPOLLET)
+        else:
+            self._epoll.register(fd, select.EPOLLIN | select.EPOLLET)
+            self._spots[fd] = spot
+
+    def forget(self, fd: int, spot: "Spot") -> None:
+        """Before the descriptor is closed: another connection may get its number."""
+        if self._spots.get(fd) is spot:
+            del self._spots[fd]
+            self._epoll.unregister(fd)
+
+    def close(self) -> None:
+        self._epoll.close()
+
+
+class Spot:
+    """A connection's place, from its beginning to the end of its time in the lane."""
+
+    def __init__(self, platform: Platform, connection: Waiter, fd: int) -> None:
+        self._platform = platform
+        self._connection = connection
+        self._stream = connection.stream
+        self._fd = fd
+        self._wake = trio.Event()
+        self._parked = False
+        self._under_way = False
+        self._came_meanwhile = False
+        self._unsent = b""
+        self._ends = False
+        self._stream.on_abort = self.leave
+
+    async def park(self) -> bool:
+        """Until there is something for the task to do; whether the connection goes on."""
+        self._wake = trio.Event()
+        self._parked = True
+        self._platform.watch(self._fd, self)
+        try:
+            await self._wake.wait()
+        finally:
+            self._parked = False
+        if self._unsent:
+            unsent, self._unsent = self._unsent, b""
+            await self._stream.send_all(unsent)
+        return not self._ends
+
+    def leave(self) -> None:
+        """It is no longer watched, and its task wakes."""
+        self._platform.forget(self._fd, self)
+        self._wake.set()
+
+    def look(self) -> None:
+        """There is something to read."""
+        if not self._parked:
+            return  # its task reads
+        if self._under_way:
+            self._came_meanwhile = True
+            return
+        try:
+            data = os.read(self._fd, _RECEIVE_BYTES)
+        except BlockingIOError:
+            return
+        except OSError:
+            data = b""
+        if data and self._platform.begin(data, self._answer):
+            self._under_way = True
+            self._stream.idle_since = self._connection.waits_until = None
+        else:
+            self._connection.unread = data
+            self._parked = False
+            self._wake.set()
+
+    def _answer(self, response: Response) -> None:
+        """Never raises: it runs in the midst of a commit."""
+        self._under_way = False
+        if not self._parked or self._stream.closed:
+            return
+        try:
+            self._send(response)
+        except trio.BrokenResourceError:
+            pass  # the client is gone, and the task knows
+        except Exception as error:  # noqa: BLE001  # the root of a request: the others are answered
+            self._platform.complaints.note("an answer could not be sent", error)
+            self._stream.abort()
+
+    def _send(self, response: Response) -> None:
+        data, keep = self._platform.encode(response)
+        sent = self._stream.send_at_once(data)
+        if sent < len(data) or not keep:
+            self._unsent = data[sent:]
+            self._ends = not keep
+            self._parked = False
+            self._wake.set()
+            return
+        now = trio.current_time()
+        self._stream.idle_since = now
+        self._connection.waits_until = now + KEEP_ALIVE_SECONDS
+        if self._came_meanwhile:
+            self._came_meanwhile = False
+            self.look()

@@ -1,0 +1,205 @@
+"""Requests of one entry: begun where they arrive, answered out of the commit, yet as any other."""
+
+import json
+import os
+import time
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import pytest
+import trio
+from live_daemon import Daemon, DaemonFactory
+from raw_http import Answer, assert_healthy, connected, read_answer, read_to_end, request
+
+from logd.daemon.threads import WorkPool
+
+SLOW_SECONDS = 0.05
+
+
+@pytest.fixture
+def slow_disk(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Syncs that the event loop does not wait for."""
+    sync: Callable[[int], None] = os.fdatasync
+
+    def slowly(descriptor: int) -> None:
+        time.sleep(SLOW_SECONDS)
+        sync(descriptor)
+
+    monkeypatch.setattr(os, "fdatasync", slowly)
+
+
+def post(daemon: Daemon, *headers: str, **fields: Any) -> bytes:
+    body = json.dumps(daemon.entry(**fields)).encode()
+    return request(
+        "POST",
+        "/v1/ingest",
+        f"Authorization: Bearer {daemon.key}",
+        f"Content-Length: {len(body)}",
+        *headers,
+        body=body,
+    )
+
+
+def ids(*answers: Answer) -> list[str]:
+    assert [answer.status for answer in answers] == [200] * len(answers)
+    return [json.loads(answer.body)["ids"][0] for answer in answers]
+
+
+async def listed(daemon: Daemon) -> list[str]:
+    """Ids, in order of arrival."""
+    path = f"/v1/projects/{daemon.project}/logs?limit=1000"
+    logs = (await daemon.call("GET", path, daemon.key)).json()["logs"]
+    return sorted((log["id"] for log in logs), key=lambda one: one[-12:])
+
+
+async def test_each_is_visible_when_it_is_answered(make_daemon: DaemonFactory) -> None:
+    async with make_daemon() as daemon, connected(daemon) as stream:
+        stored = []
+        for number in range(30):
+            await stream.send_all(post(daemon, message=f"m {number}"))
+            stored += ids(await read_answer(stream))
+            assert await listed(daemon) == stored
+
+
+async def test_a_revoked_key_and_a_deleted_project_are_refused_at_once(
+    make_daemon: DaemonFactory,
+) -> None:
+    async with make_daemon() as daemon, connected(daemon) as stream:
+        await stream.send_all(post(daemon))
+        ids(await read_answer(stream))
+        await stream.send_all(post(daemon))
+        ids(await read_answer(stream))
+        keys = f"/v1/projects/{daemon.project}/keys"
+        (key,) = (await daemon.call("GET", keys, daemon.admin)).json()
+        reply = await daemon.call("DELETE", f"{keys}/{key['id']}", daemon.admin)
+        assert reply.status_code == 204
+        await stream.send_all(post(daemon))
+        answer = await read_answer(stream)
+        assert (answer.status, answer.code) == (401, "credential_unknown")
+
+
+async def test_its_refusals_are_those_of_the_other_way(make_daemon: DaemonFactory) -> None:
+    async with make_daemon() as daemon:
+        await daemon.call("POST", "/v1/ingest", daemon.key, json=daemon.entry())
+        wrong: list[dict[str, Any]] = [
+            {"level": "LOUD"},
+            {"projectId": "0b7e8f0a-52c1-4c0e-9d0a-7f4f3c2b1a00"},
+            {"source": ""},
+            {"unknown": 1},
+        ]
+        for fields in wrong:
+            answers = []
+            marks: list[tuple[str, ...]] = [(), ("TE: trailers",)]
+            for mark in marks:
+                async with connected(daemon) as stream:
+                    await stream.send_all(post(daemon, "X-Request-Id: same", *mark, **fields))
+                    answers.append(await read_answer(stream))
+            assert answers[0].status >= 400
+            assert answers[0].body == answers[1].body
+
+
+async def test_pipelined_requests_are_answered_in_order(make_daemon: DaemonFactory) -> None:
+    async with make_daemon() as daemon, connected(daemon) as stream:
+        await stream.send_all(b"".join(post(daemon, message=f"m {n}") for n in range(5)))
+        answers, rest = [], b""
+        for _ in range(5):
+            answers.append(await read_answer(stream, rest))
+            rest = answers[-1].rest
+        assert ids(*answers) == await listed(daemon)
+
+
+@pytest.mark.usefixtures("slow_disk")
+async def test_what_comes_while_one_is_under_way_waits_for_it(make_daemon: DaemonFactory) -> None:
+    async with make_daemon() as daemon, connected(daemon) as stream:
+        await stream.send_all(post(daemon))
+        first = await read_answer(stream)
+        for _ in range(4):
+            await stream.send_all(post(daemon))
+            await trio.sleep(SLOW_SECONDS / 5)
+        answers, rest = [first], b""
+        for _ in range(4):
+            answers.append(await read_answer(stream, rest))
+            rest = answers[-1].rest
+        assert ids(*answers) == await listed(daemon)
+
+
+async def test_a_request_may_come_in_pieces(make_daemon: DaemonFactory) -> None:
+    async with make_daemon() as daemon, connected(daemon) as stream:
+        stored = []
+        data = post(daemon)
+        for cut in range(1, len(data), 17):
+            await stream.send_all(data[:cut])
+            await trio.sleep(0.001)
+            await stream.send_all(data[cut:])
+            stored += ids(await read_answer(stream))
+        assert await listed(daemon) == stored
+
+
+@pytest.mark.usefixtures("slow_disk")
+async def test_on_a_slow_disk_all_are_answered(make_daemon: DaemonFactory) -> None:
+    stored: list[str] = []
+
+    async def produce(daemon: Daemon) -> None:
+        async with connected(daemon) as stream:
+            for _ in range(5):
+                await stream.send_all(post(daemon))
+                stored.extend(ids(await read_answer(stream)))
+
+    async with make_daemon() as daemon:
+        async with trio.open_nursery() as nursery:
+            for _ in range(12):
+                nursery.start_soon(produce, daemon)
+        assert sorted(await listed(daemon)) == sorted(stored)
+
+
+@pytest.mark.usefixtures("slow_disk")
+async def test_one_under_way_is_answered_when_the_daemon_stops(make_daemon: DaemonFactory) -> None:
+    async with make_daemon() as daemon, connected(daemon) as stream:
+        await stream.send_all(post(daemon))
+        ids(await read_answer(stream))
+        await stream.send_all(post(daemon))
+        await trio.sleep(SLOW_SECONDS / 2)
+        daemon.stop.set()
+        answer = await read_answer(stream)
+        ids(answer)
+        assert answer.headers["connection"] == "close"
+        assert await read_to_end(stream) == b""
+
+
+@pytest.mark.usefixtures("slow_disk")
+async def test_a_client_that_is_gone_leaves_its_entry_and_harms_nobody(
+    make_daemon: DaemonFactory,
+) -> None:
+    async with make_daemon() as daemon:
+        await daemon.call("POST", "/v1/ingest", daemon.key, json=daemon.entry())
+        for _ in range(10):
+            async with connected(daemon) as stream:
+                await stream.send_all(post(daemon))
+                await trio.sleep(SLOW_SECONDS / 5)
+        with trio.fail_after(20):
+            while len(await listed(daemon)) < 11:  # noqa: ASYNC110  # no event comes of it
+                await trio.sleep(SLOW_SECONDS)
+        await assert_healthy(daemon)
+
+
+async def test_results_that_are_late_come_once() -> None:
+    pool = WorkPool("test", 2)
+    late: list[int] = []
+
+    def work(seconds: float, number: int) -> int:
+        time.sleep(seconds)
+        return number
+
+    early = []
+    for number in range(200):
+        result = pool.run_briefly(
+            partial(work, number % 4 * 0.0005, number), 0.001, lambda one: late.append(one.unwrap())
+        )
+        if result is not None:
+            early.append(result.unwrap())
+    with trio.fail_after(20):
+        while len(early) + len(late) < 200:  # noqa: ASYNC110  # as above
+            await trio.sleep(0.01)
+    pool.close()
+    assert sorted([*early, *late]) == list(range(200))
