@@ -1,10 +1,8 @@
 """From a snapshot and a filter to rows, totals and single entries. Runs in a worker thread."""
 
 import bisect
-import contextlib
-import functools
-from collections.abc import Callable, Iterator
-from typing import Final, Protocol
+from collections.abc import Callable
+from typing import Any, Final, NamedTuple, Protocol
 
 import msgspec
 import numpy as np
@@ -36,6 +34,7 @@ from logd.store.tail_search import TailSearch
 _SLICE: Final = 4096
 
 Int64s = npt.NDArray[np.int64]
+Codes = npt.NDArray[np.integer[Any]]
 Check = Callable[[], None]
 LevelCounts = tuple[int, int, int, int]
 
@@ -73,7 +72,10 @@ class Found(msgspec.Struct, frozen=True):
 
 
 class SearchPart(Protocol):
-    """A stretch of the log; row i is the entry of sequence number first_seq + i."""
+    """A stretch of the log; row i is the entry of sequence number first_seq + i.
+
+    `place(ts_ns, row)`: how many of its rows are earlier, or of that time and before `row`.
+    """
 
     first_seq: Seq
     count: int
@@ -82,13 +84,15 @@ class SearchPart(Protocol):
 
     @property
     def level_counts(self) -> LevelCounts: ...
-    def times(self) -> Int64s: ...
-    def time_order(self) -> Int64s | None: ...
-    def levels(self) -> Int64s: ...
+    def place(self, ts_ns: int, row: int) -> int: ...
+    def times_at(self, rows: Codes) -> Int64s: ...
+    def time_order(self) -> Codes | None: ...
+    def levels(self) -> Codes: ...
     def entries(self, rows: Int64s) -> list[Entry]: ...
     def term(self, term: Term) -> Selection: ...
     def expand(self, selection: ByText) -> Bools: ...
-    def text_counts(self, kind: int) -> Int64s: ...
+    def text_counts(self, kind: int, level: int | None) -> Codes: ...
+    def close(self) -> None: ...
 
 
 class _Candidates(msgspec.Struct, frozen=True):
@@ -117,7 +121,7 @@ def search(
     page = _Page(limit + 1)
     total = 0
     damage: list[Corruption] = []
-    for candidate in _parts(snapshot, filter_, pinned, check):
+    for candidate in _parts(snapshot, filter_, pinned):
         wanted = page.wants(candidate.max_ts_ns)
         if not wanted and not with_total:
             break
@@ -125,70 +129,77 @@ def search(
         if not wanted and not with_total:
             continue
         check()
+        if not wanted:
+            count = _count_unopened(candidate.part, filter_, pinned)
+            if count is not None:
+                total += count
+                continue
+        part = _open(snapshot, candidate.part, check)
         try:
-            with candidate.open() as part:
-                part_search = _PartSearch(part, filter_, pinned)
-                if wanted:
-                    page.add(part_search.newest(limit + 1, after))
-                if with_total:
-                    total += part_search.count()
+            part_search = _PartSearch(part, filter_, pinned)
+            if wanted:
+                page.add(part_search.newest(limit + 1, after))
+            if with_total:
+                total += part_search.count()
         except Corruption as error:
             damage.append(error)
+        finally:
+            part.close()
     entries, last = page.finish(limit, damage)
     return Found(tuple(entries), total if with_total else None, last, tuple(damage))
 
 
-class _Candidate(msgspec.Struct, frozen=True):
+class _Candidate(NamedTuple):
     """A part that may hold matches. It is open only while it is looked at: its index transaction
     covers one part, so that a long query never holds up the writer."""
 
     max_ts_ns: int
-    min_ts_ns: int
     first_seq: Seq
-    open: Callable[[], contextlib.AbstractContextManager[SearchPart]]
+    min_ts_ns: int
+    part: ChunkReader | TailBlock
 
 
-def _parts(snapshot: Snapshot, filter_: Filter, pinned: Seq, check: Check) -> list[_Candidate]:
+def _parts(snapshot: Snapshot, filter_: Filter, pinned: Seq) -> list[_Candidate]:
     """Latest first."""
     found = []
     for chunk in snapshot.chunks:
         row = chunk.row
         if row.first_seq < pinned and _overlaps(filter_, row.min_ts_ns, row.max_ts_ns):
-            opener = functools.partial(_open_chunk, snapshot.index, chunk, check)
-            found.append(_Candidate(row.max_ts_ns, row.min_ts_ns, row.first_seq, opener))
+            found.append(_Candidate(row.max_ts_ns, row.first_seq, row.min_ts_ns, chunk))
     found += [
-        _Candidate(
-            block.max_ts_ns,
-            block.min_ts_ns,
-            block.first_seq,
-            functools.partial(_open_block, block, check),
-        )
+        _Candidate(block.max_ts_ns, block.first_seq, block.min_ts_ns, block)
         for block in snapshot.blocks
         if block.first_seq < pinned and _overlaps(filter_, block.min_ts_ns, block.max_ts_ns)
     ]
-    found.sort(key=lambda part: (part.max_ts_ns, part.first_seq), reverse=True)
+    found.sort(reverse=True)  # no two parts share a first sequence number
     return found
+
+
+def _open(snapshot: Snapshot, part: ChunkReader | TailBlock, check: Check) -> SearchPart:
+    if isinstance(part, TailBlock):
+        return TailSearch(part, check)
+    if snapshot.index is None:
+        raise ValueError("a snapshot with chunks has an index")
+    return ChunkSearch(part, snapshot.index, check)
+
+
+def _count_unopened(part: ChunkReader | TailBlock, filter_: Filter, pinned: Seq) -> int | None:
+    """How many match, where the chunk's directory row tells: without a search, with all of the
+    chunk in the window."""
+    if filter_.search is not None or isinstance(part, TailBlock):
+        return None
+    row = part.row
+    below = filter_.from_ns is None or filter_.from_ns <= row.min_ts_ns
+    above = filter_.to_ns is None or filter_.to_ns > row.max_ts_ns
+    if not (below and above and row.next_seq <= pinned):
+        return None
+    return row.count if filter_.level is None else row.level_counts[filter_.level]
 
 
 def _overlaps(filter_: Filter, min_ts_ns: int, max_ts_ns: int) -> bool:
     return (filter_.from_ns is None or max_ts_ns >= filter_.from_ns) and (
         filter_.to_ns is None or min_ts_ns < filter_.to_ns
     )
-
-
-@contextlib.contextmanager
-def _open_chunk(
-    index: ProjectIndex | None, chunk: ChunkReader, check: Check
-) -> Iterator[SearchPart]:
-    if index is None:
-        raise ValueError("a snapshot with chunks has an index")
-    with index.reader() as reader:
-        yield ChunkSearch(chunk, reader, check)
-
-
-@contextlib.contextmanager
-def _open_block(block: TailBlock, check: Check) -> Iterator[SearchPart]:
-    yield TailSearch(block, check)
 
 
 class _PartSearch:
@@ -201,6 +212,7 @@ class _PartSearch:
     def __init__(self, part: SearchPart, filter_: Filter, pinned: Seq) -> None:
         self._part = part
         self._level = filter_.level
+        self._from_ns, self._to_ns = filter_.from_ns, filter_.to_ns
         self._low, self._high = _time_window(part, filter_)
         self._pinned_rows = min(part.count, pinned - part.first_seq)
         self._mask: Bools | None = None
@@ -231,14 +243,14 @@ class _PartSearch:
         if whole and isinstance(selection, Everything) and self._level is not None:
             return part.level_counts[self._level]
         if whole and isinstance(selection, ByText):
-            counts = part.text_counts(selection.kind)
-            of_level = counts.sum(axis=0) if self._level is None else counts[self._level]
-            return int(of_level[selection.texts].sum())
+            counts = part.text_counts(selection.kind, self._level)
+            return int(counts[selection.texts].sum())
         if whole and isinstance(selection, Counted) and self._level is None:
             return selection.count
         if self._high - self._low == part.count:
             return int(np.count_nonzero(self._matching()))
-        return int(np.count_nonzero(self._matching()[self._rows_at(self._low, self._high)]))
+        rows = np.flatnonzero(self._matching())
+        return int(np.count_nonzero(self._in_window(part.times_at(rows))))
 
     def newest(self, limit: int, after: Position | None) -> _Candidates:
         """The newest `limit` matching rows behind `after`, by time."""
@@ -248,14 +260,15 @@ class _PartSearch:
         elif not self._needs_mask:
             rows = self._rows_at(max(self._low, high - limit), high)
         else:
-            rows = self._newest_matching(limit, high)
-        return _Candidates(
-            self._part, rows, self._part.times()[rows], rows + int(self._part.first_seq)
-        )
+            rows = self._newest_matching(limit, high, after)
+        times = self._part.times_at(rows) if len(rows) else rows
+        return _Candidates(self._part, rows, times, rows + int(self._part.first_seq))
 
-    def _newest_matching(self, limit: int, high: int) -> Int64s:
+    def _newest_matching(self, limit: int, high: int, after: Position | None) -> Int64s:
         """Backwards in slices: where much matches, little is looked at."""
         mask = self._matching()
+        if np.count_nonzero(mask) <= max(_SLICE, 4 * limit):
+            return self._newest_of(np.flatnonzero(mask), limit, after)
         found: list[Int64s] = []
         missing = limit
         while high > self._low and missing > 0:
@@ -267,10 +280,28 @@ class _PartSearch:
             high = low
         return np.concatenate(found[::-1]) if found else np.zeros(0, np.int64)
 
+    def _newest_of(self, rows: Int64s, limit: int, after: Position | None) -> Int64s:
+        """The same of a few rows: they alone are put in order."""
+        times = self._part.times_at(rows)
+        chosen = self._in_window(times)
+        if after is not None:
+            earlier = rows < after.seq - self._part.first_seq
+            chosen &= (times < after.ts_ns) | ((times == after.ts_ns) & earlier)
+        rows, times = rows[chosen], times[chosen]
+        return rows[np.argsort(times, kind="stable")][-limit:]
+
+    def _in_window(self, times: Int64s) -> Bools:
+        inside = np.ones(len(times), np.bool_)
+        if self._from_ns is not None:
+            inside &= times >= self._from_ns
+        if self._to_ns is not None:
+            inside &= times < self._to_ns
+        return inside
+
     def _rows_at(self, low: int, high: int) -> Int64s:
         """int64[high - low]: the rows at places low to high."""
         order = self._part.time_order()
-        return np.arange(low, high) if order is None else order[low:high]
+        return np.arange(low, high) if order is None else order[low:high].astype(np.int64)
 
     def _matching(self) -> Bools:
         """bool[count]: the rows that match, the time window apart."""
@@ -286,20 +317,16 @@ class _PartSearch:
 
     def _places_before(self, after: Position) -> int:
         """Rows in front of (after.ts_ns, after.seq), by time."""
-        times, order = self._part.times(), self._part.time_order()
-        low = int(np.searchsorted(times, after.ts_ns, sorter=order))
-        high = int(np.searchsorted(times, after.ts_ns, side="right", sorter=order))
-        same_time = self._rows_at(low, high)  # ascending: equal times are in order of sequence
-        return low + int(np.searchsorted(same_time, after.seq - self._part.first_seq))
+        return self._part.place(after.ts_ns, after.seq - self._part.first_seq)
 
 
 def _time_window(part: SearchPart, filter_: Filter) -> tuple[int, int]:
     """Places low to high lie within the filter's times."""
     low, high = 0, part.count
     if filter_.from_ns is not None and filter_.from_ns > part.min_ts_ns:
-        low = int(np.searchsorted(part.times(), filter_.from_ns, sorter=part.time_order()))
+        low = part.place(filter_.from_ns, 0)
     if filter_.to_ns is not None and filter_.to_ns <= part.max_ts_ns:
-        high = int(np.searchsorted(part.times(), filter_.to_ns, sorter=part.time_order()))
+        high = part.place(filter_.to_ns, 0)
     return low, high
 
 

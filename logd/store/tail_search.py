@@ -4,7 +4,7 @@ Like a chunk's, the rows are in the order of sequence.
 """
 
 from collections.abc import Callable, Sequence
-from typing import cast
+from typing import Any, cast
 
 import msgspec
 import numpy as np
@@ -107,8 +107,18 @@ class TailSearch:
         debug, info, warn, error = (self._batch.levels.count(code) for code in range(4))
         return debug, info, warn, error
 
-    def times(self) -> Int64s:
-        return self._batch.ts
+    def close(self) -> None:
+        """Nothing is open."""
+
+    def place(self, ts_ns: int, row: int) -> int:
+        """How many rows are earlier, or of that time and before `row`."""
+        ts = self._batch.ts
+        same = np.count_nonzero(ts[: max(row, 0)] == ts_ns)
+        return int(np.count_nonzero(ts < ts_ns)) + int(same)
+
+    def times_at(self, rows: npt.NDArray[np.integer[Any]]) -> Int64s:
+        times: Int64s = self._batch.ts[rows]
+        return times
 
     def time_order(self) -> Int64s | None:
         return self._derived.time_order()
@@ -116,12 +126,11 @@ class TailSearch:
     def levels(self) -> Int64s:
         return np.frombuffer(self._batch.levels, np.uint8).astype(np.int64)
 
-    def text_counts(self, kind: int) -> Int64s:
-        """int64[4, texts]: entries of each level that refer to each text of the kind."""
+    def text_counts(self, kind: int, level: int | None) -> Int64s:
+        """int64[texts]: entries (of a level) that refer to each text of the kind."""
         dictionary = self._dictionary(kind)
-        texts = len(dictionary.items)
-        flat = np.bincount(self.levels() * texts + dictionary.codes, minlength=4 * texts)
-        return flat.reshape(4, texts)
+        codes = dictionary.codes if level is None else dictionary.codes[self.levels() == level]
+        return np.bincount(codes, minlength=len(dictionary.items))
 
     def expand(self, selection: ByText) -> Bools:
         mask: Bools = selection.texts[self._dictionary(selection.kind).codes]
