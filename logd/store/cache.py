@@ -1,8 +1,8 @@
 """A byte-budgeted cache of what is decoded of chunks.
 
-Two lists, each by last use: what came once is *new*, what was asked for again is *kept*. New things
-only push out new ones, so a scan over more blocks than fit leaves alone what every query needs, and
-a round over more than fits still finds what it kept. After Karedla, Love, Wherry: "Caching
+Two lists, each by last use: what came once is *new*, what was asked for again is *kept*, and what is
+small is kept at once. New things only push out new ones, so columns that were needed once leave
+alone what every query needs, and a round over more than fits still finds what it kept. After Karedla, Love, Wherry: "Caching
 Strategies to Improve Disk System Performance" (segmented LRU), IEEE Computer 1994.
 """
 
@@ -15,6 +15,8 @@ T = TypeVar("T")
 
 _KEPT_SHARE: Final = 0.75
 _LARGEST_SHARE: Final = 0.125
+_SMALL_BYTES: Final = 16 << 10
+_SMALL_SHARE: Final = 0.001
 _ITEM_BYTES: Final = 250
 """What an item takes besides its value."""
 
@@ -66,14 +68,18 @@ class PartCache:
         found = self._new.pop(key, None)
         if found is not None:
             self._new_bytes -= found[1]
-            self._kept[key] = found
-            self._kept_bytes += found[1]
-            while self._kept_bytes > self._max_bytes * _KEPT_SHARE:
-                oldest, item = self._kept.popitem(last=False)
-                self._kept_bytes -= item[1]
-                self._new[oldest] = item
-                self._new_bytes += item[1]
+            self._keep(key, found)
         return found
+
+    def _keep(self, key: Hashable, item: tuple[object, int]) -> None:
+        """What was not used for longest is new again."""
+        self._kept[key] = item
+        self._kept_bytes += item[1]
+        while self._kept_bytes > self._max_bytes * _KEPT_SHARE:
+            oldest, old = self._kept.popitem(last=False)
+            self._kept_bytes -= old[1]
+            self._new[oldest] = old
+            self._new_bytes += old[1]
 
     def _put(self, key: Hashable, value: object, size: int) -> None:
         if key in self._kept:  # another thread was quicker
@@ -81,8 +87,14 @@ class PartCache:
         old = self._new.pop(key, None)
         if old is not None:
             self._new_bytes -= old[1]
-        self._new[key] = (value, size)
-        self._new_bytes += size
+        if size <= min(_SMALL_BYTES, self._max_bytes * _SMALL_SHARE):
+            self._keep(key, (value, size))
+        else:
+            self._new[key] = (value, size)
+            self._new_bytes += size
+        self._shrink()
+
+    def _shrink(self) -> None:
         while self.size_bytes > self._max_bytes:
             _, (_, dropped) = self._new.popitem(last=False)
             self._new_bytes -= dropped

@@ -8,6 +8,7 @@ import numpy.typing as npt
 
 from logd.format.chunk import encode_postings, encode_vocabulary
 from logd.format.postings import Postings, PostingsDirectory, PostingsIndex
+from logd.format.separated import SEPARATOR
 from logd.format.vocabulary import (
     Targets,
     VocabularyDirectory,
@@ -160,7 +161,7 @@ def rebuild_vocabulary(reader: ChunkReader) -> bytes:
     """The chunk's vocabulary, from its columns."""
     return encode_vocabulary(
         (
-            reader.messages_column().templates().items,
+            reader.messages_column().templates().blob.split(SEPARATOR),
             reader.sources().items,
             reader.tag_lists().items,
         ),

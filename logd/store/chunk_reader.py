@@ -19,7 +19,6 @@ from logd.format.chunk import (
     Part,
     PartRef,
     SplitParts,
-    count_placeholders,
     decode_head,
     decode_part,
     decode_records,
@@ -31,7 +30,7 @@ from logd.format.chunk import (
 from logd.format.columns import from_planes
 from logd.format.directory import ChunkRow
 from logd.format.separated import SEPARATOR, edges
-from logd.format.templates import SlotLayout, join_texts_at
+from logd.format.templates import PLACEHOLDER, SlotLayout, join_texts_at
 from logd.store.cache import PartCache
 from logd.store.files import File
 
@@ -50,10 +49,17 @@ class Texts(msgspec.Struct, frozen=True):
 
 
 class Templates(msgspec.Struct, frozen=True):
-    """Templates by code, and int64[templates]: variables of each."""
+    """Separated templates by code, uint32[templates + 1] as `separated.edges`, and
+    int64[templates]: variables of each. A list of them would take three times the room."""
 
-    items: list[bytes]
+    blob: bytes
+    edges: npt.NDArray[np.uint32]
     slots: Int64s
+
+    def texts(self, codes: Rows) -> list[bytes]:
+        """The templates of these codes."""
+        starts, stops = self.edges[codes].tolist(), self.edges[codes + 1].tolist()
+        return [self.blob[start : stop - 1] for start, stop in zip(starts, stops, strict=True)]
 
 
 class Variables(msgspec.Struct, frozen=True):
@@ -386,8 +392,8 @@ class SplitColumn:
     def templates(self) -> Templates:
         def load() -> tuple[Templates, int]:
             _, raw = self._reader.raw_part(self._kinds.templates)
-            items = raw.split(SEPARATOR)
-            return Templates(items, count_placeholders(items)), len(raw) + 70 * len(items)
+            at = edges(raw, raw.count(SEPARATOR) + 1)
+            return Templates(raw, at.astype(np.uint32), _slots(raw, at)), len(raw) + 12 * len(at)
 
         return self._reader.cached(self._kinds.templates, load)
 
@@ -441,11 +447,17 @@ class SplitColumn:
         for block, within in self._reader.per_block(rows):
             layout = self.layout(block)
             variables = self.variables(block)
-            texts = [templates.items[code] for code in layout.codes[within].tolist()]
+            texts = templates.texts(layout.codes[within].astype(np.int64))
             out += join_texts_at(
                 within, layout, texts, templates.slots, variables.data, variables.ends
             )
         return out
+
+
+def _slots(templates: bytes, at: Int64s) -> Int64s:
+    """int64[templates]: placeholders of each of the separated templates."""
+    found = np.flatnonzero(np.frombuffer(templates, np.uint8) == PLACEHOLDER[0])
+    return np.diff(np.searchsorted(found, at))
 
 
 def read_head(file: File, offset: int) -> ChunkHead:

@@ -164,11 +164,13 @@ class ChunkSearch:
         """Those of the templates that hold the words, none of which can be in a variable, side by
         side."""
         found = [_NO_CODES]
-        items = self._reader.messages_column().templates().items if len(codes) else []
+        if not len(codes):
+            return codes
+        templates = self._reader.messages_column().templates()
         for start in range(0, len(codes), _VERIFY_ROWS):
             self._check()
             some = codes[start : start + _VERIFY_ROWS]
-            found.append(some[holding_phrase(words, [items[code] for code in some.tolist()])])
+            found.append(some[holding_phrase(words, templates.texts(some))])
         return np.concatenate(found)
 
     def _candidates(self, words: Sequence[Word]) -> Selection:
@@ -287,7 +289,7 @@ def _templates_holding(column: SplitColumn, words: Sequence[Word]) -> list[Bools
     """For each word bool[templates]: whether a text of that template may hold it outside of its
     variables. Where the template has a backslash the words of the text are not those of the
     value."""
-    folded = fold_separated(SEPARATOR.join(column.templates().items)).split(SEPARATOR)
+    folded = fold_separated(column.templates().blob).split(SEPARATOR)
     needles = [word.text.encode() for word in words]
     return [
         np.array([needle in text or b"\\" in text for text in folded], np.bool_)
