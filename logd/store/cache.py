@@ -1,9 +1,11 @@
 """A byte-budgeted cache of what is decoded of chunks.
 
-Two lists, each by last use: what came once is *new*, what was asked for again is *kept*, and what is
-small is kept at once. New things only push out new ones, so columns that were needed once leave
-alone what every query needs, and a round over more than fits still finds what it kept. After Karedla, Love, Wherry: "Caching
-Strategies to Improve Disk System Performance" (segmented LRU), IEEE Computer 1994.
+Two lists, each by last use: what came once is *new*, what was asked for again is *kept*, and what
+is small is kept at once. New things only push out new ones, so columns that were needed once leave
+alone what every query needs, and a round over more than fits still finds what it kept.
+
+After Karedla, Love, Wherry: "Caching Strategies to Improve Disk System Performance" (segmented
+LRU), IEEE Computer 1994.
 """
 
 import threading

@@ -1,9 +1,9 @@
 """Reading a chunk: columns on demand, through the cache; rows back into entries."""
 
 from collections.abc import Callable, Hashable, Sequence
+from functools import partial
 from typing import Any, Final, TypeVar, cast
 
-import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -30,72 +30,18 @@ from logd.format.chunk import (
 from logd.format.columns import from_planes
 from logd.format.directory import ChunkRow
 from logd.format.separated import SEPARATOR, edges
-from logd.format.templates import PLACEHOLDER, SlotLayout, join_texts_at
+from logd.format.templates import SlotLayout, join_texts_at
 from logd.store.cache import PartCache
+from logd.store.chunk_values import Templates, Texts, Times, Variables, count_slots
 from logd.store.files import File
 
 Int64s = npt.NDArray[np.int64]
 Rows = npt.NDArray[np.integer[Any]]
 
 _FEW_ROWS: Final = 8
+_PAGE_ROWS: Final = 256
 
 T = TypeVar("T")
-
-
-class Texts(msgspec.Struct, frozen=True):
-    """A dictionary of a chunk: its texts by code, as UTF-8."""
-
-    items: list[bytes]
-
-
-class Templates(msgspec.Struct, frozen=True):
-    """Separated templates by code, uint32[templates + 1] as `separated.edges`, and
-    int64[templates]: variables of each. A list of them would take three times the room."""
-
-    blob: bytes
-    edges: npt.NDArray[np.uint32]
-    slots: Int64s
-
-    def texts(self, codes: Rows) -> list[bytes]:
-        """The templates of these codes."""
-        starts, stops = self.edges[codes].tolist(), self.edges[codes + 1].tolist()
-        return [self.blob[start : stop - 1] for start, stop in zip(starts, stops, strict=True)]
-
-
-class Variables(msgspec.Struct, frozen=True):
-    """The variables of a block in slot order: their bytes, and where each ends."""
-
-    data: bytes
-    ends: npt.NDArray[np.uint32]
-
-
-class Times(msgspec.Struct, frozen=True):
-    """The times of a chunk, a row each: so many units (`unit_ns`) after its earliest."""
-
-    earliest_ns: int
-    unit_ns: int
-    units: npt.NDArray[np.unsignedinteger[Any]]
-
-    def place(self, ts_ns: int, row: int) -> int:
-        """How many rows are earlier, or of that time and before `row`."""
-        whole, rest = divmod(ts_ns - self.earliest_ns, self.unit_ns)
-        largest = int(np.iinfo(self.units.dtype).max)
-        if whole < 0:
-            return 0
-        if whole >= largest:
-            return len(self.units) if rest or whole > largest else self._place(largest, row)
-        return self._place(whole, row) if not rest else self._place(whole + 1, 0)
-
-    def _place(self, unit: int, row: int) -> int:
-        wanted = self.units.dtype.type(unit)
-        same = np.count_nonzero(self.units[: max(row, 0)] == wanted)
-        return int(np.count_nonzero(self.units < wanted)) + int(same)
-
-    def at(self, rows: Rows) -> Int64s:
-        """int64[rows], ns."""
-        base = np.uint64(self.earliest_ns & 0xFFFFFFFFFFFFFFFF)
-        units = self.units[rows].astype(np.uint64)
-        return (units * np.uint64(self.unit_ns) + base).view(np.int64)
 
 
 class ChunkReader:
@@ -322,19 +268,20 @@ class ChunkReader:
         return out
 
     def entries(self, rows: Int64s) -> list[Entry]:
-        """The entries of rows (ascending). A few are remembered: to read one costs nearly as much
-        as to read its whole block."""
-        if len(rows) > _FEW_ROWS:
+        """The entries of rows (ascending). Those of a page are remembered: the newest are asked for
+        again and again, and to read one row costs nearly as much as to read its whole block."""
+        if len(rows) > _PAGE_ROWS:
             return self._read_entries(rows)
-        return [self._entry(row) for row in rows.tolist()]
-
-    def _entry(self, row: int) -> Entry:
-        def load() -> tuple[Entry, int]:
-            entry = self._read_entries(np.array([row], np.int64))[0]
-            texts = 4 * (len(entry.message) + len(entry.source))  # a character takes up to so many
-            return entry, 500 + texts + len(entry.tags) + len(entry.meta)
-
-        return self.cached(("entry", row), load)
+        numbers = rows.tolist()
+        found = [self.cached_already(("entry", row)) for row in numbers]
+        missing = [row for row, entry in zip(numbers, found, strict=True) if entry is None]
+        if missing:
+            read = dict(zip(missing, self._read_entries(np.array(missing, np.int64)), strict=True))
+            found = [
+                entry or self.cached(("entry", row), partial(_sized, read[row]))
+                for row, entry in zip(numbers, found, strict=True)
+            ]
+        return cast(list[Entry], found)
 
     def _read_entries(self, rows: Int64s) -> list[Entry]:
         sources, tag_lists = self.sources().items, self.tag_lists().items
@@ -393,7 +340,9 @@ class SplitColumn:
         def load() -> tuple[Templates, int]:
             _, raw = self._reader.raw_part(self._kinds.templates)
             at = edges(raw, raw.count(SEPARATOR) + 1)
-            return Templates(raw, at.astype(np.uint32), _slots(raw, at)), len(raw) + 12 * len(at)
+            return Templates(raw, at.astype(np.uint32), count_slots(raw, at)), len(raw) + 12 * len(
+                at
+            )
 
         return self._reader.cached(self._kinds.templates, load)
 
@@ -454,10 +403,9 @@ class SplitColumn:
         return out
 
 
-def _slots(templates: bytes, at: Int64s) -> Int64s:
-    """int64[templates]: placeholders of each of the separated templates."""
-    found = np.flatnonzero(np.frombuffer(templates, np.uint8) == PLACEHOLDER[0])
-    return np.diff(np.searchsorted(found, at))
+def _sized(entry: Entry) -> tuple[Entry, int]:
+    texts = len(entry.message) + len(entry.source)  # a character takes up to four bytes
+    return entry, 500 + 4 * texts + len(entry.tags) + len(entry.meta)
 
 
 def read_head(file: File, offset: int) -> ChunkHead:

@@ -13,14 +13,15 @@ import numpy as np
 import numpy.typing as npt
 
 from logd.entry import Entry
-from logd.format.separated import SEPARATOR, fold_separated
+from logd.format.separated import fold_separated
 from logd.format.vocabulary import SOURCE, TAG_LIST, TEMPLATE, Targets
 from logd.query.ast import Field, Term, Word, WordKind
 from logd.query.match import matches, matches_words
 from logd.store.chunk_index import ChunkIndex
-from logd.store.chunk_reader import ChunkReader, SplitColumn
+from logd.store.chunk_reader import ChunkReader
 from logd.store.index import ProjectIndex
 from logd.store.phrases import holding_phrase
+from logd.store.scan import candidate_texts, matching_variables, split_candidates, templates_holding
 from logd.store.selection import (
     ALL,
     NONE,
@@ -37,14 +38,13 @@ from logd.store.selection import (
     recall,
     remember,
 )
-from logd.words import fold, fold_utf8
+from logd.words import fold
 
 Int64s = npt.NDArray[np.int64]
 Codes = npt.NDArray[np.integer[Any]]
 
 _NO_CODES = np.zeros(0, np.int64)
 _VERIFY_ROWS = 1024
-_MANY_TIMES = 1000
 
 
 class ChunkSearch:
@@ -261,14 +261,14 @@ class ChunkSearch:
         """No index covers metas: they are read, and looked at closely where they may match."""
         found = []
         column = self._reader.metas_column(scan=True)
-        templates = [] if column is None else _templates_holding(column, term.words)
+        templates = [] if column is None else templates_holding(column, term.words)
         for block in range(self._reader.blocks()):
             self._check()
             if column is None:
                 rows = self._plain_candidates(block, term.words)
             else:
                 codes = column.codes()[self._reader.block_rows(block)]
-                rows = _split_candidates(column, block, codes, term.words, templates)
+                rows = split_candidates(column, block, codes, term.words, templates)
             rows += self._reader.block_rows(block).start
             for start in range(0, len(rows), _VERIFY_ROWS):
                 self._check()
@@ -283,111 +283,6 @@ class ChunkSearch:
         raw, at = self._reader.plain_metas(block)
         needles = [word.text.encode() for word in words]
         return candidate_texts(fold_separated(raw), at, needles)
-
-
-def _templates_holding(column: SplitColumn, words: Sequence[Word]) -> list[Bools]:
-    """For each word bool[templates]: whether a text of that template may hold it outside of its
-    variables. Where the template has a backslash the words of the text are not those of the
-    value."""
-    folded = fold_separated(column.templates().blob).split(SEPARATOR)
-    needles = [word.text.encode() for word in words]
-    return [
-        np.array([needle in text or b"\\" in text for text in folded], np.bool_)
-        for needle in needles
-    ]
-
-
-def _split_candidates(
-    column: SplitColumn,
-    block: int,
-    codes: Codes,
-    words: Sequence[Word],
-    templates: Sequence[Bools],
-) -> Int64s:
-    """Rows of a block, of these template codes, whose text may hold all words."""
-    found = np.ones(len(codes), np.bool_)
-    for word, holding in zip(words, templates, strict=True):
-        mine: Bools = holding[codes]
-        hits = matching_variables(column, block, word)
-        if len(hits):
-            mine[column.layout(block).rows_of(hits)] = True
-        found &= mine
-    return np.flatnonzero(found)
-
-
-def candidate_texts(folded: bytes, at: Int64s, needles: Sequence[bytes]) -> Int64s:
-    """Which of the separated texts hold every needle, or an escape that may stand for one."""
-    rows = np.union1d(_holding(folded, at, max(needles, key=len)), _holding(folded, at, b"\\"))
-    return rows.astype(np.int64)
-
-
-def _holding(folded: bytes, at: Int64s, needle: bytes) -> Int64s:
-    found = []
-    position = folded.find(needle)
-    while position >= 0:
-        row = int(np.searchsorted(at, position, side="right")) - 1
-        found.append(row)
-        position = folded.find(needle, int(at[row + 1]))
-    return np.array(found, np.int64)
-
-
-def matching_variables(column: SplitColumn, block: int, word: Word) -> Int64s:
-    """Which of a block's variables, in slot order, match the word."""
-    wanted = word.text.encode()
-    data = column.variable_data(block)
-    if word.kind is WordKind.SUBSTRING and data.isascii():
-        return _NO_CODES
-    folded = fold_utf8(data)
-    times = folded.count(wanted)
-    if not times:
-        return _NO_CODES
-    ends = column.variable_ends(block)
-    if word.kind is WordKind.SUBSTRING:
-        return _containing(folded, ends, wanted)
-    starts = np.zeros_like(ends)
-    starts[1:] = ends[:-1]
-    if times <= _MANY_TIMES:
-        return _at_starts(folded, starts, ends, wanted, word.kind)
-    lengths = ends - starts
-    exact = word.kind is WordKind.EXACT
-    hits = np.flatnonzero(lengths == len(wanted) if exact else lengths >= len(wanted))
-    return _beginning(folded, starts, hits, wanted)
-
-
-def _beginning(folded: bytes, starts: Codes, hits: Int64s, prefix: bytes) -> Int64s:
-    """Those of the variables `hits`, each long enough, that begin with the prefix."""
-    array = np.frombuffer(folded, np.uint8)
-    for offset, byte in enumerate(prefix):
-        if not len(hits):
-            break
-        hits = hits[array[starts[hits] + offset] == byte]
-    return hits
-
-
-def _at_starts(folded: bytes, starts: Codes, ends: Codes, wanted: bytes, kind: WordKind) -> Int64s:
-    """The variables that are, or begin with, what is wanted; for what seldom occurs."""
-    found = []
-    position = folded.find(wanted)
-    while position >= 0:
-        found.append(position)
-        position = folded.find(wanted, position + 1)
-    places = np.array(found, starts.dtype)
-    hits = np.searchsorted(ends, places, side="right")
-    stops = places + len(wanted)
-    fits = ends[hits] == stops if kind is WordKind.EXACT else ends[hits] >= stops
-    matching: Int64s = hits[(starts[hits] == places) & fits]
-    return matching
-
-
-def _containing(folded: bytes, ends: Codes, part: bytes) -> Int64s:
-    found = []
-    position = folded.find(part)
-    while position >= 0:
-        variable = int(np.searchsorted(ends, position, side="right"))
-        if position + len(part) <= ends[variable]:
-            found.append(variable)
-        position = folded.find(part, position + 1)
-    return np.array(found, np.int64)
 
 
 def _common(lists: Sequence[Int64s]) -> Int64s:

@@ -12,11 +12,11 @@ import numpy.typing as npt
 
 from logd.entry import LEVELS, Entry, Seq
 from logd.format.body import Batch
-from logd.format.separated import SEPARATOR, Numbering, edges, fold_separated
+from logd.format.separated import Numbering, edges, fold_separated
 from logd.format.vocabulary import SOURCE, TAG_LIST
 from logd.query.ast import Field, Term, Word, WordKind
 from logd.query.match import matches, matches_words
-from logd.store.chunk_search import candidate_texts
+from logd.store.scan import candidate_texts
 from logd.store.selection import NONE, Bools, ByText, Rows, Selection, either
 from logd.store.tail import TailBlock
 from logd.words import WORD_BYTE, fold
@@ -141,20 +141,19 @@ class TailSearch:
 
     def entries(self, rows: Int64s) -> list[Entry]:
         batch = self._batch
-        messages = batch.messages.split(SEPARATOR)
-        metas = batch.metas.split(SEPARATOR)
-        sources, tags = batch.sources.split(SEPARATOR), batch.tags.split(SEPARATOR)
+        columns = (batch.messages, batch.sources, batch.tags, batch.metas)
+        messages, sources, tags, metas = [_texts_at(blob, batch.count, rows) for blob in columns]
         return [
             Entry(
-                seq=Seq(self.first_seq + at),
-                ts_ns=int(batch.ts[at]),
-                level=LEVELS[batch.levels[at]],
+                seq=Seq(self.first_seq + row),
+                ts_ns=int(batch.ts[row]),
+                level=LEVELS[batch.levels[row]],
                 message=messages[at].decode(),
                 source=sources[at].decode(),
                 tags=tags[at],
                 meta=metas[at],
             )
-            for at in rows.tolist()
+            for at, row in enumerate(rows.tolist())
         ]
 
     # ------------------------------------------------------------ terms
@@ -205,6 +204,12 @@ class TailSearch:
             meta = raw[at[position] : at[position + 1] - 1]
             found[position] = matches(term, "", "", (), meta)
         return Rows(found) if found.any() else NONE
+
+
+def _texts_at(blob: bytes, count: int, rows: Int64s) -> list[bytes]:
+    at = edges(blob, count)
+    starts, stops = at[rows].tolist(), at[rows + 1].tolist()
+    return [blob[start : stop - 1] for start, stop in zip(starts, stops, strict=True)]
 
 
 def _rows_with(folded: bytes, at: Int64s, word: Word) -> Bools:
