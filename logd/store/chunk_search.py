@@ -21,7 +21,7 @@ from logd.store.chunk_index import ChunkIndex
 from logd.store.chunk_reader import ChunkReader
 from logd.store.index import ProjectIndex
 from logd.store.phrases import holding_phrase
-from logd.store.scan import candidate_texts, matching_variables, split_candidates, templates_holding
+from logd.store.scan import candidate_texts, matching_variables
 from logd.store.selection import (
     ALL,
     NONE,
@@ -38,6 +38,7 @@ from logd.store.selection import (
     recall,
     remember,
 )
+from logd.store.static_metas import StaticMetas
 from logd.words import fold
 
 Int64s = npt.NDArray[np.int64]
@@ -259,22 +260,23 @@ class ChunkSearch:
 
     def _meta(self, term: Term) -> Selection:
         """No index covers metas: they are read, and looked at closely where they may match."""
-        found = []
         column = self._reader.metas_column(scan=True)
-        templates = [] if column is None else templates_holding(column, term.words)
+        texts = self._reader.meta_texts if column is None else column.texts
+        static = None if column is None else StaticMetas(column, term, self._check)
+        found = []
         for block in range(self._reader.blocks()):
             self._check()
-            if column is None:
+            within = self._reader.block_rows(block)
+            if static is None:
                 rows = self._plain_candidates(block, term.words)
             else:
-                codes = column.codes()[self._reader.block_rows(block)]
-                rows = split_candidates(column, block, codes, term.words, templates)
-            rows += self._reader.block_rows(block).start
+                sure, rows = static.rows(block, within)
+                found.append(sure + within.start)
+            rows += within.start
             for start in range(0, len(rows), _VERIFY_ROWS):
                 self._check()
                 some = rows[start : start + _VERIFY_ROWS]
-                metas = self._reader.meta_texts(some) if column is None else column.texts(some)
-                hits = [matches(term, "", "", (), meta) for meta in metas]
+                hits = [matches(term, "", "", (), meta) for meta in texts(some)]
                 found.append(some[np.array(hits, np.bool_)])
         return self._rows(np.concatenate(found)) if found else NONE
 

@@ -6,10 +6,8 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from logd.format.separated import SEPARATOR, fold_separated
 from logd.query.ast import Word, WordKind
 from logd.store.chunk_reader import SplitColumn
-from logd.store.selection import Bools
 from logd.words import fold_utf8
 
 Int64s = npt.NDArray[np.int64]
@@ -18,36 +16,6 @@ Codes = npt.NDArray[np.integer[Any]]
 _NO_CODES: Final = np.zeros(0, np.int64)
 _MANY_TIMES: Final = 1000
 """Places found one by one; beyond it the variables are compared all at once."""
-
-
-def templates_holding(column: SplitColumn, words: Sequence[Word]) -> list[Bools]:
-    """For each word bool[templates]: whether a text of that template may hold it outside of its
-    variables. Where the template has a backslash the words of the text are not those of the
-    value."""
-    folded = fold_separated(column.templates().blob).split(SEPARATOR)
-    needles = [word.text.encode() for word in words]
-    return [
-        np.array([needle in text or b"\\" in text for text in folded], np.bool_)
-        for needle in needles
-    ]
-
-
-def split_candidates(
-    column: SplitColumn,
-    block: int,
-    codes: Codes,
-    words: Sequence[Word],
-    templates: Sequence[Bools],
-) -> Int64s:
-    """Rows of a block, of these template codes, whose text may hold all words."""
-    found = np.ones(len(codes), np.bool_)
-    for word, holding in zip(words, templates, strict=True):
-        mine: Bools = holding[codes]
-        hits = matching_variables(column, block, word)
-        if len(hits):
-            mine[column.layout(block).rows_of(hits)] = True
-        found &= mine
-    return np.flatnonzero(found)
 
 
 def candidate_texts(folded: bytes, at: Int64s, needles: Sequence[bytes]) -> Int64s:
