@@ -23,12 +23,13 @@ SHAPES = [
 ]
 WORDS = ["us", "eu", "US", "ann", "bob", "e", "true", "größe", "x"]
 SEARCHES = [
-    "meta.region:us", "meta.region:eu", "meta.region:e*", "meta.region:us-east-1", "meta.user:ann",
-    "meta.user:u7", "meta.user:u*", 'meta.user:"ann bob"', "meta.user:größe", "meta.region:登录",
-    "meta.ms:0", "meta.ms:1", "meta.ms:7", "meta.ms:0*", "meta.tags:us", "meta.tags:x1", "meta.tags:3",
-    "meta.http.code:5", "meta.http.cached:true", "meta.http.code:us", "meta.a.b:us", "meta.k1:us",
-    "meta.k3.user:bob*", "meta.size:3E+4", "meta.size:3e", "meta.big:2", "meta.none:null", "meta.x:x",
-    'meta.big:"1 2"', "-meta.region:us", "meta.region:us meta.user:u1", 'meta.ms:"4 eu"', "meta.user:a",
+    "meta.region:us", "meta.region:eu", "meta.region:e*", "meta.region:us-east-1",
+    "meta.region:登录", "meta.user:ann", "meta.user:u7", "meta.user:u*", 'meta.user:"ann bob"',
+    "meta.user:größe", "meta.user:a", "meta.ms:0", "meta.ms:1", "meta.ms:7", "meta.ms:0*",
+    'meta.ms:"4 eu"', "meta.tags:us", "meta.tags:x1", "meta.tags:3", "meta.http.code:5",
+    "meta.http.cached:true", "meta.http.code:us", "meta.a.b:us", "meta.k1:us", "meta.k3.user:bob*",
+    "meta.size:3E+4", "meta.size:3e", "meta.big:2", 'meta.big:"1 2"', "meta.none:null",
+    "meta.x:x", "-meta.region:us", "meta.region:us meta.user:u1",
 ]  # fmt: skip
 
 
