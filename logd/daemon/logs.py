@@ -10,7 +10,7 @@ import msgspec
 import trio
 
 from logd.daemon.desk import Desk
-from logd.daemon.threads import Threads, run_cancellable
+from logd.daemon.threads import Threads
 from logd.daemon.upkeep import Upkeep
 from logd.entry import Clock, Entry, ProjectId, Seq
 from logd.errors import (
@@ -24,7 +24,7 @@ from logd.errors import (
     UnsupportedFormat,
 )
 from logd.format.body import Batch, EntryError, Partial, decode_body, decode_good_entries
-from logd.format.logid import ids_json, log_id, parse_log_id
+from logd.format.logid import ids_json, log_id, log_ids, parse_log_id
 from logd.format.wal import Idempotency
 from logd.query.ast import Filter
 from logd.query.cursor import Cursor, decode, encode, filter_digest
@@ -232,18 +232,17 @@ class Logs:
         if resumed is not None:
             after = Position(Seq(resumed.pinned_seq), resumed.last_ts_ns, Seq(resumed.last_seq))
         desk = await self._desk(project)
-        if self._threads.query.statistics().tasks_waiting >= _MAX_WAITING_QUERIES:
+        if self._threads.query.waiting >= _MAX_WAITING_QUERIES:
             raise Overloaded("too many queries wait already")
         with desk.reading(_QUERY_SECONDS) as flag:
             snapshot = desk.project.snapshot()
             if after is not None and after.pinned_seq > snapshot.visible_seq:
                 raise BadQuery("cursor", "bad_cursor", "cursor: it is of a log that was longer")
-            found = await run_cancellable(
+            found = await self._threads.query.run_cancellable(
                 lambda check: search(
                     snapshot, filter_, limit, after, with_total=after is None, check=check
                 ),
                 flag,
-                self._threads.query,
             )
         self._report(project, found)
         total = found.total if resumed is None else resumed.total
@@ -266,8 +265,8 @@ class Logs:
         desk = await self._desk(project)
         with desk.reading(_QUERY_SECONDS) as flag:
             snapshot = desk.project.snapshot()
-            found = await run_cancellable(
-                lambda _: entry_at(snapshot, seq), flag, self._threads.query
+            found = await self._threads.query.run_cancellable(
+                lambda _: entry_at(snapshot, seq), flag
             )
         if found is None:
             raise NoSuchEntry("no entry of that id")
@@ -417,7 +416,7 @@ def _page(project: ProjectId, found: Found, total: int, pinned: Seq, digest: byt
         following = encode(Cursor(pinned, ts_ns, seq, total), project, digest)
     return Page(
         rows=found.entries,
-        ids=tuple(log_id(project, entry.seq) for entry in found.entries),
+        ids=log_ids(project, [entry.seq for entry in found.entries]),
         next_cursor=following,
         total=total,
         damaged=bool(found.damage),

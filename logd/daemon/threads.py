@@ -28,11 +28,12 @@ class Threads:
         self.wal = WorkPool("wal", _WAL_THREADS)
         self.freeze = WorkPool("freeze", _FREEZE_THREADS)
         self.decode = trio.CapacityLimiter(_DECODE_THREADS)
-        self.query = trio.CapacityLimiter(query_threads)
+        self.query = WorkPool("query", query_threads)
 
     def close(self) -> None:
         self.wal.close()
         self.freeze.close()
+        self.query.close()
 
 
 class WorkPool:
@@ -49,6 +50,9 @@ class WorkPool:
 
     async def run(self, call: Callable[[], T]) -> T:
         """What `call()` returns or raises. Not cancellable."""
+        return await self._run(call, _not_abortable)
+
+    async def _run(self, call: Callable[[], T], abort: Callable[[Any], trio.lowlevel.Abort]) -> T:
         task, token = trio.lowlevel.current_task(), trio.lowlevel.current_trio_token()
 
         def deliver(result: outcome.Outcome[Any]) -> None:
@@ -56,7 +60,7 @@ class WorkPool:
 
         self._begin(_Job(call, deliver))
         try:
-            return cast(T, await trio.lowlevel.wait_task_rescheduled(_not_abortable))
+            return cast(T, await trio.lowlevel.wait_task_rescheduled(abort))
         finally:
             self._busy -= 1
 
@@ -85,6 +89,28 @@ class WorkPool:
             self._start_thread()
         self._jobs.put(job)
 
+    @property
+    def waiting(self) -> int:
+        """Calls that no thread has begun."""
+        return max(0, self._busy - len(self._threads))
+
+    async def run_cancellable(
+        self, call: Callable[[Callable[[], None]], T], flag: "CancelFlag"
+    ) -> T:
+        """What `call(check)` returns or raises; cancelling the caller makes `check` raise, and the
+        call has ended before this returns. Raises Cancelled when the flag's time is over."""
+
+        def stop(_raise_cancel: object) -> trio.lowlevel.Abort:
+            flag.is_set = True
+            return trio.lowlevel.Abort.FAILED
+
+        await trio.lowlevel.checkpoint_if_cancelled()
+        try:
+            return await self._run(lambda: call(flag.check), stop)
+        finally:
+            if flag.is_set:
+                await trio.lowlevel.checkpoint_if_cancelled()
+
     def _start_thread(self) -> None:
         name = f"{self._name}-{len(self._threads)}"
         thread = threading.Thread(target=self._work, name=name, daemon=True)
@@ -94,6 +120,7 @@ class WorkPool:
     def _work(self) -> None:
         while (job := self._jobs.get()) is not None:
             job.deliver(outcome.capture(job.call))
+            del job  # an idle thread holds on to no snapshot
 
     def close(self) -> None:
         """Ends the threads; no call may be running."""
@@ -155,34 +182,3 @@ class CancelFlag:
         """Raises Cancelled once the flag is set or the time is over."""
         if self.is_set or time.monotonic() > self._deadline:
             raise Cancelled("the query was stopped")
-
-
-async def run_cancellable(
-    call: Callable[[Callable[[], None]], T], flag: CancelFlag, limiter: trio.CapacityLimiter
-) -> T:
-    """Run `call(check)` in a thread; cancelling the caller makes `check` raise, and the thread ends
-    before this returns. Raises Cancelled when the flag's time is over."""
-    done: list[T] = []
-    failure: list[Exception] = []
-
-    def work() -> None:
-        try:
-            done.append(call(flag.check))
-        except Exception as error:  # noqa: BLE001 - handed to the caller, past the nursery
-            failure.append(error)
-
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(_set_when_cancelled, flag)
-        await trio.to_thread.run_sync(work, limiter=limiter)
-        nursery.cancel_scope.cancel()
-    await trio.lowlevel.checkpoint_if_cancelled()
-    if failure:
-        raise failure[0]
-    return done[0]
-
-
-async def _set_when_cancelled(flag: CancelFlag) -> None:
-    try:
-        await trio.sleep_forever()
-    finally:
-        flag.is_set = True

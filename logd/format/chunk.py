@@ -56,7 +56,7 @@ import numpy.typing as npt
 from logd.entry import Seq
 from logd.format import postings, vocabulary
 from logd.format.body import Batch
-from logd.format.columns import compress, decompress, from_planes, to_planes
+from logd.format.columns import compress, decompress, from_planes, narrowest, to_planes
 from logd.format.separated import SEPARATOR, Numbering, edges
 from logd.format.templates import PLACEHOLDER, TemplateCodes, VariableBlock, split_block
 from logd.format.wal import Idempotency
@@ -82,6 +82,9 @@ _WORTH_SPLITTING: Final = 0.9  # metas as templates must save this much to cost 
 _WORTH_SORTING: Final = 0.75  # a column sorted by template must save this much to cost a sort
 
 Int64s = npt.NDArray[np.int64]
+UInt64s = npt.NDArray[np.uint64]
+UInts = npt.NDArray[np.unsignedinteger[Any]]
+Rows = npt.NDArray[np.integer[Any]]
 
 
 class Part(enum.IntEnum):
@@ -437,22 +440,37 @@ def decode_part(ref: PartRef, stored: bytes) -> bytes:
 
 def decode_times(ref: PartRef, raw: bytes, head: ChunkHead) -> Int64s:
     """int64[count], ns since the epoch, in row order."""
-    steps = from_planes(raw, head.count, np.uint64)
+    units = decode_time_units(ref, raw, head.count)
+    base = np.uint64(head.min_ts_ns & 0xFFFFFFFFFFFFFFFF)
+    return (units * np.uint64(time_unit(ref)) + base).view(np.int64)
+
+
+def decode_time_units(ref: PartRef, raw: bytes, count: int) -> UInt64s:
+    """uint64[count], in row order: units of time since the chunk's earliest."""
+    steps = from_planes(raw, count, np.uint64)
     if ref.encoding >= ZIGZAG:
         steps = (steps >> np.uint64(1)) ^ (np.uint64(0) - (steps & np.uint64(1)))
-    unit = np.uint64(10 ** (ref.encoding % ZIGZAG))
-    base = np.uint64(head.min_ts_ns & 0xFFFFFFFFFFFFFFFF)
-    return (np.cumsum(steps) * unit + base).view(np.int64)
+    return np.cumsum(steps, dtype=np.uint64)
 
 
-def decode_codes(ref: PartRef, raw: bytes, count: int, by_template: Callable[[], Int64s]) -> Int64s:
-    """int64[count], a code a row. `by_template()`: the rows sorted by template code."""
-    codes = from_planes(raw, count, np.uint32).astype(np.int64)
+def time_unit(ref: PartRef) -> int:
+    """ns."""
+    return int(10 ** (ref.encoding % ZIGZAG))
+
+
+def decode_codes(ref: PartRef, raw: bytes, count: int, by_template: Callable[[], Rows]) -> UInts:
+    """uint[count], a code a row. `by_template()`: the rows sorted by template code."""
+    codes = decode_stored_codes(raw, count)
     if ref.encoding != BY_TEMPLATE:
         return codes
-    out = np.empty(count, np.int64)
+    out = np.empty_like(codes)
     out[by_template()] = codes
     return out
+
+
+def decode_stored_codes(raw: bytes, count: int) -> UInts:
+    """uint[count], as narrow as stored: codes in the order in which they are stored."""
+    return from_planes(raw, count, narrowest(len(raw) // count))
 
 
 def decode_records(raw: bytes) -> list[IdempotencyRecord]:

@@ -66,6 +66,11 @@ def to_planes(values: UInts) -> bytes:
     return np.ascontiguousarray(columns[:, :width].T).tobytes()
 
 
+def narrowest(width: int) -> npt.DTypeLike:
+    """The dtype of items of so many bytes (1 to 8), or the next wider one."""
+    return (np.uint8, np.uint8, np.uint16, np.uint32, np.uint32)[width] if width < 5 else np.uint64
+
+
 def from_planes(raw: bytes, count: int, dtype: npt.DTypeLike) -> npt.NDArray[Any]:
     """The column of `count` items. Raises ValueError if the bytes do not divide into planes."""
     kind = np.dtype(dtype)

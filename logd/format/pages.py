@@ -45,10 +45,10 @@ def encode_pages(magic: bytes, head: bytes, keys: Sequence[int], pages: Sequence
     return b"".join([_HEADER.pack(*fields, crc), rows, head, *frames])
 
 
-class PagedValue:
-    """A value, checked as far as its directory; pages are checked when read.
+class PageDirectory:
+    """What stands before the pages of a value, checked; it does not hold on to the value.
 
-    Raises ValueError where a check fails.
+    Raises ValueError where a check fails. `keys`: uint32[pages], the first key of each.
     """
 
     def __init__(self, magic: bytes, value: bytes | memoryview) -> None:
@@ -58,13 +58,12 @@ class PagedValue:
         start = _HEADER.size + count * _ROW.itemsize
         if found != magic or version != VERSION or start + head_size > len(value):
             raise ValueError("paged value: the header does not hold")
-        rows = value[_HEADER.size : start]
+        rows = bytes(value[_HEADER.size : start])
         self.head = bytes(value[start : start + head_size])
         if zlib.crc32(self.head, zlib.crc32(rows, zlib.crc32(value[:16]))) != crc:
             raise ValueError("paged value: checksum of the directory does not match")
-        self._value = value
         self._rows = np.frombuffer(rows, _ROW)
-        self.keys = self._rows["key"]
+        self.keys = np.ascontiguousarray(self._rows["key"])
         stored = self._rows["stored"].astype(np.int64)
         self._offsets = start + head_size + np.cumsum(stored) - stored
         if int(start + head_size + stored.sum()) != len(value):
@@ -73,11 +72,35 @@ class PagedValue:
     def __len__(self) -> int:
         return len(self._rows)
 
+    @property
+    def size_bytes(self) -> int:
+        """Memory that it takes, about."""
+        return 500 + len(self.head) + 28 * len(self._rows)
+
+    def page(self, value: bytes | memoryview, index: int) -> bytes:
+        """A page of the value that this is the directory of. Raises ValueError if the page is
+        damaged."""
+        _, raw, stored, crc = self._rows[index].item()
+        offset = int(self._offsets[index])
+        frame = value[offset : offset + stored]
+        if zlib.crc32(frame) != crc:
+            raise ValueError(f"paged value: checksum of page {index} does not match")
+        return decompress(frame, raw)
+
+
+class PagedValue:
+    """A value and its directory."""
+
+    def __init__(self, magic: bytes, value: bytes | memoryview) -> None:
+        """Raises ValueError where the directory does not hold."""
+        self.directory = PageDirectory(magic, value)
+        self.head = self.directory.head
+        self.keys = self.directory.keys
+        self._value = value
+
+    def __len__(self) -> int:
+        return len(self.directory)
+
     def page(self, index: int) -> bytes:
         """Raises ValueError if the page is damaged."""
-        row = self._rows[index]
-        offset = int(self._offsets[index])
-        frame = self._value[offset : offset + int(row["stored"])]
-        if zlib.crc32(frame) != int(row["crc"]):
-            raise ValueError(f"paged value: checksum of page {index} does not match")
-        return decompress(frame, int(row["raw"]))
+        return self.directory.page(self._value, index)

@@ -22,7 +22,9 @@ found at the build by comparing bytes, never hashes alone. So for any other hash
 text decides a whole posting list; for these the text is asked entry by entry.
 """
 
+import bisect
 import struct
+from functools import lru_cache
 from typing import Any, Final
 
 import msgspec
@@ -30,7 +32,7 @@ import numpy as np
 import numpy.typing as npt
 
 from logd.format.columns import from_planes, to_planes
-from logd.format.pages import PagedValue, encode_pages
+from logd.format.pages import PageDirectory, encode_pages
 
 MAGIC: Final = b"LVAR"
 HASH_BITS: Final = 24
@@ -103,6 +105,7 @@ def _eight_bytes(data: bytes) -> UInt64s:
     return np.ndarray((len(data) + 1,), "<u8", padded, 0, (1,))
 
 
+@lru_cache(maxsize=256)
 def hash_word(word: bytes) -> int:
     """The 24-bit hash of one folded word."""
     full = hash_words(word, np.zeros(1, np.int64), np.array([len(word)], np.int64))
@@ -249,41 +252,63 @@ def _equal(
     return equal
 
 
+class PostingsDirectory:
+    """What a look-up needs of every page; it does not hold on to the value. Raises ValueError where
+    it is damaged."""
+
+    def __init__(self, value: bytes | memoryview) -> None:
+        self._pages = PageDirectory(MAGIC, value)
+        self._first_hashes: list[int] = self._pages.keys.tolist()
+        self.shared = frozenset(np.frombuffer(self._pages.head, "<u4").tolist())
+
+    @property
+    def size_bytes(self) -> int:
+        """Memory that it takes, about."""
+        return self._pages.size_bytes + 40 * len(self._first_hashes) + 80 * len(self.shared)
+
+    def find(self, value: bytes | memoryview, wanted: int) -> tuple[Int64s, int] | None:
+        """(stored entries, how many there are) of a hash, None where the chunk lacks it. `value`:
+        the one that this is the directory of."""
+        index = bisect.bisect_right(self._first_hashes, wanted) - 1
+        if index < 0:
+            return None
+        return _find_in_page(self._pages.page(value, index), self._first_hashes[index], wanted)
+
+
 class PostingsIndex:
     """Look-ups in an encoded variable index. Raises ValueError where it is damaged."""
 
-    def __init__(self, value: bytes | memoryview) -> None:
-        self._pages = PagedValue(MAGIC, value)
-        self._shared = np.frombuffer(self._pages.head, "<u4")
+    def __init__(
+        self,
+        value: bytes | memoryview,
+        directory: PostingsDirectory | None = None,
+    ) -> None:
+        """`directory`: that of the value, where it is known already."""
+        self.directory = directory or PostingsDirectory(value)
+        self._value = value
 
     def find(self, word: bytes) -> Postings | None:
         """The postings of a folded word's hash, None where the chunk lacks it."""
-        if not len(self._pages):
-            return None
         wanted = hash_word(word)
-        index = int(np.searchsorted(self._pages.keys, wanted, side="right")) - 1
-        if index < 0:
-            return None
-        found = _find_in_page(self._pages.page(index), int(self._pages.keys[index]), wanted)
+        found = self.directory.find(self._value, wanted)
         if found is None:
             return None
         rows, count = found
-        return Postings(rows, count, certain=wanted not in self._shared)
+        return Postings(rows, count, certain=wanted not in self.directory.shared)
 
 
 def _find_in_page(page: bytes, key: int, wanted: int) -> tuple[Int64s, int] | None:
     """(stored entries, how many there are) of a hash."""
-    n, m, *widths, _ = _PAGE.unpack_from(page)
+    n, m, gap_width, count_width, step_width, _ = _PAGE.unpack_from(page)
     at = _PAGE.size
-    columns = []
-    for count, width in zip((n, n, m), widths, strict=True):
-        columns.append(from_planes(page[at : at + count * width], count, np.uint32))
-        at += count * width
-    gaps, counts, steps = columns
-    hashes = np.cumsum(gaps) + key
-    position = int(np.searchsorted(hashes, wanted))
-    if position == n or hashes[position] != wanted:
+    hashes = np.cumsum(from_planes(page[at : at + n * gap_width], n, np.uint32))
+    position = int(np.searchsorted(hashes, wanted - key))
+    if position == n or hashes[position] != wanted - key:
         return None
+    at += n * gap_width
+    counts = from_planes(page[at : at + n * count_width], n, np.uint32)
+    at += n * count_width
+    steps = from_planes(page[at : at + m * step_width], m, np.uint32)
     lengths = counts[: position + 1].astype(np.int64) + 1
     stored = _stored_lengths(lengths)
     begin = int(stored[:-1].sum())

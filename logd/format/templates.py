@@ -15,7 +15,7 @@ template's variables), then by entry. Where variable s of entry e lies is comput
     begin[code of e] + s * entries[code of e] + rank of e among the entries of its code
 """
 
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 import msgspec
 import numpy as np
@@ -26,6 +26,7 @@ from logd.format.separated import Numbering
 PLACEHOLDER: Final = b"\xff"
 
 Int64s = npt.NDArray[np.int64]
+Codes = npt.NDArray[np.integer[Any]]
 Bools = npt.NDArray[np.bool_]
 Bytes = npt.NDArray[np.uint8]
 
@@ -141,18 +142,20 @@ class SlotLayout:
     """Where the variables of a block lie. `codes`: the block's template codes; `slots`:
     int64[templates], variables per template."""
 
-    def __init__(self, codes: Int64s, slots: Int64s) -> None:
+    def __init__(self, codes: Codes, slots: Int64s) -> None:
         self.codes = codes
         self._slots = slots
         entries = np.bincount(codes, minlength=len(slots))
         sizes = entries * slots
-        self._begin = np.cumsum(sizes) - sizes
+        self._begin = (np.cumsum(sizes) - sizes).astype(np.int32)
         self.variables = int(sizes.sum())
-        self._entries = entries
+        self._entries = entries.astype(np.int32)
         by_code = np.argsort(codes.astype(np.uint16), kind="stable")
         first = np.cumsum(entries) - entries
-        self._rank = np.empty(len(codes), np.int64)
+        self._rank = np.empty(len(codes), np.int32)
         self._rank[by_code] = np.arange(len(codes)) - first[codes[by_code]]
+        self._by_code = by_code.astype(np.int32)
+        self._first = first.astype(np.int32)
 
     def places(self, per_entry: Int64s) -> Int64s:
         """int64[variables]: position in slot order of each variable in entry order;
@@ -167,6 +170,14 @@ class SlotLayout:
         """int64[variables]: the entry that each variable, in slot order, belongs to."""
         per_entry = self._slots[self.codes]
         return _scattered(np.repeat(np.arange(len(self.codes)), per_entry), self.places(per_entry))
+
+    def rows_of(self, positions: Int64s) -> Int64s:
+        """int64[positions]: the entries that these variables, by position in slot order, belong
+        to."""
+        codes = np.searchsorted(self._begin, positions, side="right") - 1
+        rank = (positions - self._begin[codes]) % self._entries[codes]
+        out: Int64s = self._by_code[self._first[codes] + rank].astype(np.int64)
+        return out
 
     def positions(self, rows: Int64s, slots: Int64s) -> Int64s:
         """Positions in slot order of the variables `slots` of the entries `rows`."""
@@ -189,12 +200,12 @@ def join_texts_at(
     templates: list[bytes],
     slots: Int64s,
     data: bytes,
-    ends: Int64s,
+    ends: Codes,
 ) -> list[bytes]:
     """The texts of the entries `rows` of a block.
 
     `templates[i]`: the template of entry rows[i]; `slots`: as in SlotLayout; `data` and `ends`
-    (int64[variables]): the block's variables in slot order and where each ends.
+    (int[variables]): the block's variables in slot order and where each ends.
     """
     wanted = slots[layout.codes[rows]]
     entry = np.repeat(np.arange(len(rows)), wanted)
@@ -203,18 +214,16 @@ def join_texts_at(
     positions = layout.positions(rows[entry], slot)
     stops = ends[positions].tolist()
     begins = np.where(positions > 0, ends[positions - 1], 0).tolist() if len(ends) else []
+    variables = [data[begin:stop] for begin, stop in zip(begins, stops, strict=True)]
     out = []
     cursor = 0
     for template, count in zip(templates, wanted.tolist(), strict=True):
         if not count:
             out.append(template)
             continue
-        static = template.split(PLACEHOLDER)
-        pieces = [static[0]]
-        for index in range(count):
-            at = cursor + index
-            pieces.append(data[begins[at] : stops[at]])
-            pieces.append(static[index + 1])
+        pieces = [b""] * (2 * count + 1)
+        pieces[::2] = template.split(PLACEHOLDER)
+        pieces[1::2] = variables[cursor : cursor + count]
         cursor += count
         out.append(b"".join(pieces))
     return out

@@ -34,14 +34,21 @@ import bisect
 import re
 import struct
 from collections.abc import Callable, Sequence
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from logd.format.columns import byte_width, compress, decompress, from_planes, to_planes
-from logd.format.pages import PagedValue, encode_pages
+from logd.format.columns import (
+    byte_width,
+    compress,
+    decompress,
+    from_planes,
+    narrowest,
+    to_planes,
+)
+from logd.format.pages import PageDirectory, encode_pages
 from logd.format.separated import SEPARATOR, Numbering, fold_separated
 
 MAGIC: Final = b"LVOC"
@@ -53,6 +60,9 @@ _COUNTS: Final = struct.Struct("<IIB3x")
 _WORD_OR_SEPARATOR: Final = re.compile(rb"[0-9a-z_\x80-\xf7]+|\xfe")
 
 Int64s = npt.NDArray[np.int64]
+UInts = npt.NDArray[np.unsignedinteger[Any]]
+
+_NO_TARGETS: Final = np.zeros(0, np.int64)
 
 
 class Targets(msgspec.Struct, frozen=True):
@@ -120,11 +130,12 @@ def _encode_counts(table: Int64s) -> bytes:
     return _COUNTS.pack(table.shape[1], len(frame), width) + frame
 
 
-class VocabularyIndex:
-    """Look-ups in an encoded vocabulary. Raises ValueError where it is damaged."""
+class VocabularyDirectory:
+    """What a look-up needs of every page; it does not hold on to the value. Raises ValueError where
+    it is damaged."""
 
     def __init__(self, value: bytes | memoryview) -> None:
-        self._pages = PagedValue(MAGIC, value)
+        self._pages = PageDirectory(MAGIC, value)
         head = self._pages.head
         self._counts: list[tuple[int, bytes, int]] = []
         at = 0
@@ -133,7 +144,12 @@ class VocabularyIndex:
             at += _COUNTS.size
             self._counts.append((texts, head[at : at + size], width))
             at += size
-        self._first_words = head[at:].split(SEPARATOR) if len(self._pages) else []
+        self.first_words = head[at:].split(SEPARATOR) if len(self._pages) else []
+
+    @property
+    def size_bytes(self) -> int:
+        """Memory that it takes, about."""
+        return 2 * self._pages.size_bytes + 60 * len(self.first_words)
 
     def texts(self, kind: int) -> int:
         """How many texts the kind has."""
@@ -145,65 +161,124 @@ class VocabularyIndex:
         raw = decompress(frame, 4 * texts * width)
         return from_planes(raw, 4 * texts, np.uint32).astype(np.int64).reshape(4, texts)
 
+    def page(self, value: bytes | memoryview, index: int) -> "VocabularyPage":
+        """A page of the value that this is the directory of. Raises ValueError if the page is
+        damaged."""
+        return _decode_page(self._pages.page(value, index))
+
+
+class VocabularyPage(msgspec.Struct, frozen=True):
+    """`words`: sorted, a separator before and behind each. The targets of word i are the running
+    sums of steps[ends[i - 1]:ends[i]]."""
+
+    words: bytes
+    ends: UInts
+    steps: UInts
+
+    @property
+    def size_bytes(self) -> int:
+        """Memory that it takes, about."""
+        return 500 + len(self.words) + self.ends.nbytes + self.steps.nbytes
+
+    def find(self, word: bytes) -> Int64s | None:
+        """The targets of the word, None where it is not in the page."""
+        at = self.words.find(SEPARATOR + word + SEPARATOR)
+        if at < 0:
+            return None
+        position = self.words.count(SEPARATOR, 0, at)
+        return self._targets(position, position + 1)
+
+    def find_prefix(self, prefix: bytes) -> Int64s:
+        """The targets of the words that begin with the prefix: they stand side by side."""
+        start = SEPARATOR + prefix
+        at = self.words.find(start)
+        if at < 0:
+            return _NO_TARGETS
+        position = self.words.count(SEPARATOR, 0, at)
+        last = min(position + self.words.count(start), len(self.ends))  # the last byte begins none
+        return self._targets(position, last)
+
+    def find_substring(self, part: bytes) -> Int64s:
+        """The targets of the words in which `part`, free of separators, occurs."""
+        if not part:
+            return self._targets(0, len(self.ends))
+        found = []
+        at = self.words.find(part)
+        while at >= 0:
+            position = self.words.count(SEPARATOR, 0, at) - 1
+            found.append(self._targets(position, position + 1))
+            at = self.words.find(part, self.words.index(SEPARATOR, at))
+        return np.concatenate(found) if found else _NO_TARGETS
+
+    def _targets(self, first: int, last: int) -> Int64s:
+        """The targets of the words first to last, word by word."""
+        begin = int(self.ends[first - 1]) if first else 0
+        sums = np.cumsum(self.steps[begin : int(self.ends[last - 1])], dtype=np.int64)
+        if last == first + 1:
+            return sums
+        stops = self.ends[first:last].astype(np.int64) - begin
+        before = np.zeros_like(stops)
+        before[1:] = stops[:-1]
+        carried = np.where(before > 0, sums[before - 1], 0)  # each list begins anew
+        out: Int64s = sums - np.repeat(carried, stops - before)
+        return out
+
+
+class VocabularyIndex:
+    """Look-ups in an encoded vocabulary. Raises ValueError where it is damaged."""
+
+    def __init__(
+        self,
+        value: bytes | memoryview,
+        directory: VocabularyDirectory | None = None,
+        page: Callable[[int], VocabularyPage] | None = None,
+    ) -> None:
+        """`directory` and `page()` where they are known already; `value` is not looked at then."""
+        self.directory = directory or VocabularyDirectory(value)
+        self._page = page or (lambda index: self.directory.page(value, index))
+        self._first_words = self.directory.first_words
+
+    def texts(self, kind: int) -> int:
+        """How many texts the kind has."""
+        return self.directory.texts(kind)
+
+    def counts(self, kind: int) -> Int64s:
+        """int64[4, texts]: entries of each level that refer to each text of the kind."""
+        return self.directory.counts(kind)
+
     def find(self, word: bytes) -> Targets | None:
         """The texts that hold the folded word."""
         index = bisect.bisect_right(self._first_words, word) - 1
         if index < 0:
             return None
-        page = self._pages.page(index)
-        _, _, size, *_ = _PAGE.unpack_from(page)
-        words = page[_PAGE.size : _PAGE.size + size]
-        position = _position(words, word)
-        if position is None:
-            return None
-        counts, gaps = _lists(page)
-        begin = int(counts[:position].sum())
-        return _targets(np.cumsum(gaps[begin : begin + int(counts[position])]))
+        found = self._page(index).find(word)
+        return None if found is None else _targets(found)
 
     def find_prefix(self, prefix: bytes) -> Targets:
         """The texts that hold a word beginning with the prefix."""
         start = max(bisect.bisect_left(self._first_words, prefix) - 1, 0)
         found = []
-        for index in range(start, len(self._pages)):
+        for index in range(start, len(self._first_words)):
             if self._first_words[index][: len(prefix)] > prefix:
                 break
-            found.append(self._matching(index, lambda word: word.startswith(prefix)))
+            found.append(self._page(index).find_prefix(prefix))
         return _union(found)
 
     def find_substring(self, part: bytes) -> Targets:
         """The texts that hold a word in which `part` occurs."""
-        every = range(len(self._pages))
-        return _union([self._matching(index, lambda word: part in word) for index in every])
-
-    def _matching(self, index: int, wanted: Callable[[bytes], bool]) -> Int64s:
-        page = self._pages.page(index)
-        size = _PAGE.unpack_from(page)[2]
-        words = page[_PAGE.size : _PAGE.size + size].split(SEPARATOR)
-        counts, gaps = _lists(page)
-        begins = np.cumsum(counts) - counts
-        lists = [
-            np.cumsum(gaps[int(begins[i]) : int(begins[i] + counts[i])])
-            for i, word in enumerate(words)
-            if wanted(word)
-        ]
-        return np.concatenate(lists) if lists else np.zeros(0, np.int64)
+        every = range(len(self._first_words))
+        return _union([self._page(index).find_substring(part) for index in every])
 
 
-def _position(words: bytes, word: bytes) -> int | None:
-    """Which of the separated words it is, None where it is not among them."""
-    framed = SEPARATOR + words + SEPARATOR
-    at = framed.find(SEPARATOR + word + SEPARATOR)
-    return None if at < 0 else framed.count(SEPARATOR, 0, at)
-
-
-def _lists(page: bytes) -> tuple[Int64s, Int64s]:
-    """(targets per word, target steps) of a page."""
-    n, m, size, count_width, step_width, _ = _PAGE.unpack_from(page)
+def _decode_page(raw: bytes) -> VocabularyPage:
+    n, m, size, count_width, step_width, _ = _PAGE.unpack_from(raw)
     at = _PAGE.size + size
-    counts = from_planes(page[at : at + n * count_width], n, np.uint32).astype(np.int64) + 1
+    words = SEPARATOR + raw[_PAGE.size : at] + SEPARATOR
+    counts = from_planes(raw[at : at + n * count_width], n, np.uint32)
     at += n * count_width
-    gaps = from_planes(page[at : at + m * step_width], m, np.uint32).astype(np.int64)
-    return counts, gaps
+    steps = from_planes(raw[at : at + m * step_width], m, narrowest(step_width))
+    ends = np.cumsum(counts, dtype=np.int64) + np.arange(1, n + 1)
+    return VocabularyPage(words, ends.astype(np.uint32), steps)
 
 
 def _union(lists: Sequence[Int64s]) -> Targets:

@@ -10,8 +10,8 @@ from logd.errors import Corruption
 from logd.format.chunk import ChunkHead, Part
 from logd.format.directory import ChunkRow, row_of
 from logd.store.cache import PartCache
+from logd.store.chunk_index import rebuild_postings, rebuild_vocabulary
 from logd.store.chunk_reader import ChunkReader
-from logd.store.chunk_search import rebuild_postings, rebuild_vocabulary
 from logd.store.files import FileLayer
 from logd.store.index import ProjectIndex
 from logd.store.layout import DataLayout, parse_wal_name

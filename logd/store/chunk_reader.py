@@ -1,15 +1,16 @@
 """Reading a chunk: columns on demand, through the cache; rows back into entries."""
 
-from collections.abc import Callable, Hashable
-from typing import TypeVar
+from collections.abc import Callable, Hashable, Sequence
+from functools import partial
+from typing import Any, Final, TypeVar, cast
 
-import msgspec
 import numpy as np
 import numpy.typing as npt
 
 from logd.entry import LEVELS, Entry, Seq
 from logd.errors import Corruption
 from logd.format.chunk import (
+    BY_TEMPLATE,
     HEAD_BYTES,
     MESSAGE_PARTS,
     META_PARTS,
@@ -18,43 +19,29 @@ from logd.format.chunk import (
     Part,
     PartRef,
     SplitParts,
-    count_placeholders,
-    decode_codes,
     decode_head,
     decode_part,
     decode_records,
-    decode_times,
+    decode_stored_codes,
+    decode_time_units,
     head_size,
+    time_unit,
 )
 from logd.format.columns import from_planes
 from logd.format.directory import ChunkRow
 from logd.format.separated import SEPARATOR, edges
 from logd.format.templates import SlotLayout, join_texts_at
 from logd.store.cache import PartCache
+from logd.store.chunk_values import Templates, Texts, Times, Variables, count_slots
 from logd.store.files import File
 
 Int64s = npt.NDArray[np.int64]
+Rows = npt.NDArray[np.integer[Any]]
+
+_FEW_ROWS: Final = 8
+_PAGE_ROWS: Final = 256
+
 T = TypeVar("T")
-
-
-class Texts(msgspec.Struct, frozen=True):
-    """A dictionary of a chunk: its texts by code, as UTF-8."""
-
-    items: list[bytes]
-
-
-class Templates(msgspec.Struct, frozen=True):
-    """Templates by code, and int64[templates]: variables of each."""
-
-    items: list[bytes]
-    slots: Int64s
-
-
-class Variables(msgspec.Struct, frozen=True):
-    """The variables of a block in slot order: their bytes, and where each ends."""
-
-    data: bytes
-    ends: Int64s
 
 
 class ChunkReader:
@@ -109,58 +96,93 @@ class ChunkReader:
         reason = f"part {kind.name.lower()}: {error}"
         return Corruption(self._file.path, self.row.offset, reason)
 
-    def times(self) -> Int64s:
-        """int64[count], ns."""
-
-        def load() -> tuple[Int64s, int]:
+    def times(self) -> "Times":
+        def load() -> tuple[Times, int]:
             ref, raw = self.raw_part(Part.TIMES)
             try:
-                times = decode_times(ref, raw, self.head())
+                units = decode_time_units(ref, raw, self.count)
             except ValueError as error:
                 raise self.corrupt(Part.TIMES, error) from None
-            return times, times.nbytes
+            if int(units.max()) < 1 << 32:
+                units = units.astype(np.uint32)
+            return Times(self.head().min_ts_ns, time_unit(ref), units), units.nbytes
 
         return self._cache.get((*self._key, Part.TIMES), load)
 
-    def time_order(self) -> Int64s | None:
-        """int64[count]: the rows by (time, sequence number); None where that is their order."""
+    def time_order(self) -> Rows | None:
+        """uint16[count]: the rows by (time, sequence number); None where that is their order."""
 
-        def load() -> tuple[Int64s | None, int]:
-            times = self.times()
-            if not np.any(times[1:] < times[:-1]):
+        def load() -> tuple[Rows | None, int]:
+            units = self.times().units
+            if not np.any(units[1:] < units[:-1]):
                 return None, 0
-            order = np.argsort(times, kind="stable")
+            order = np.argsort(units, kind="stable").astype(np.uint16)
             return order, order.nbytes
 
         return self._cache.get((*self._key, "order"), load)
 
-    def levels(self) -> Int64s:
+    def levels(self) -> Rows:
         return self.codes(Part.LEVELS)
 
-    def template_codes(self) -> Int64s:
+    def template_codes(self) -> Rows:
         return self.codes(Part.TEMPLATE_CODES)
 
-    def source_codes(self) -> Int64s:
+    def source_codes(self) -> Rows:
         return self.codes(Part.SOURCE_CODES)
 
-    def tag_codes(self) -> Int64s:
+    def tag_codes(self) -> Rows:
         return self.codes(Part.TAG_CODES)
 
-    def codes(self, kind: Part) -> Int64s:
-        """int64[count]: a column of codes, a row each."""
+    def codes(self, kind: Part) -> Rows:
+        """uint[count]: a column of codes, a row each."""
+        grouped, stored = self._stored_codes(kind)
+        if not grouped:
+            return stored
 
-        def load() -> tuple[Int64s, int]:
+        def load() -> tuple[Rows, int]:
+            codes = np.empty_like(stored)
+            codes[self._by_template()] = stored
+            return codes, codes.nbytes
+
+        return self._cache.get((*self._key, kind, "rows"), load)
+
+    def _stored_codes(self, kind: Part) -> tuple[bool, Rows]:
+        """A column in the order in which it is stored; true: rows sorted by template."""
+
+        def load() -> tuple[tuple[bool, Rows], int]:
             ref, raw = self.raw_part(kind)
             try:
-                codes = decode_codes(ref, raw, self.count, self._by_template)
+                codes = decode_stored_codes(raw, self.count)
             except ValueError as error:
                 raise self.corrupt(kind, error) from None
-            return codes, codes.nbytes
+            return (ref.encoding == BY_TEMPLATE, codes), codes.nbytes
 
         return self._cache.get((*self._key, kind), load)
 
-    def _by_template(self) -> Int64s:
-        return np.argsort(self.template_codes().astype(np.uint16), kind="stable")
+    def _by_template(self) -> Rows:
+        """uint16[count]: the rows sorted by template code."""
+
+        def load() -> tuple[Rows, int]:
+            order = np.argsort(self.template_codes().astype(np.uint16), kind="stable")
+            return order.astype(np.uint16), 2 * self.count
+
+        return self._cache.get((*self._key, "by template"), load)
+
+    def _codes_at(self, kinds: Sequence[Part], rows: Int64s) -> list[list[int]]:
+        """Of each column the codes of rows. For a few rows whole columns are not put in order."""
+        if len(rows) > _FEW_ROWS:
+            return [self.codes(kind)[rows].tolist() for kind in kinds]
+        templates = self.template_codes()
+        places = np.array(
+            [
+                np.count_nonzero(templates < templates[row])
+                + np.count_nonzero(templates[:row] == templates[row])
+                for row in rows.tolist()
+            ],
+            np.int64,
+        )
+        stored = map(self._stored_codes, kinds)
+        return [codes[places if grouped else rows].tolist() for grouped, codes in stored]
 
     def sources(self) -> Texts:
         return self._texts(Part.SOURCES)
@@ -176,17 +198,24 @@ class ChunkReader:
 
         return self._cache.get((*self._key, kind), load)
 
-    def messages_column(self) -> "SplitColumn":
-        """The messages as templates and variables."""
-        return SplitColumn(self, MESSAGE_PARTS)
+    def messages_column(self, *, scan: bool = False) -> "SplitColumn":
+        """The messages as templates and variables. `scan`: to read block after block; they are not
+        put into the cache, where they would push out what the next query needs."""
+        return SplitColumn(self, MESSAGE_PARTS, scan=scan)
 
-    def metas_column(self) -> "SplitColumn | None":
+    def metas_column(self, *, scan: bool = False) -> "SplitColumn | None":
         """The metas as templates and variables; None where they are kept as they are."""
-        return SplitColumn(self, META_PARTS) if self.has_part(Part.META_TEMPLATES) else None
+        if not self.has_part(Part.META_TEMPLATES):
+            return None
+        return SplitColumn(self, META_PARTS, scan=scan)
 
     def cached(self, key: Hashable, load: Callable[[], tuple[T, int]]) -> T:
         """A value of this chunk, through the cache."""
         return self._cache.get((*self._key, key), load)
+
+    def cached_already(self, key: Hashable) -> object | None:
+        """A value of this chunk if it is cached."""
+        return self._cache.peek((*self._key, key))
 
     def plain_metas(self, block: int) -> tuple[bytes, Int64s]:
         """(separated metas of the block's rows, their edges)."""
@@ -239,15 +268,32 @@ class ChunkReader:
         return out
 
     def entries(self, rows: Int64s) -> list[Entry]:
-        """The entries of rows (ascending)."""
+        """The entries of rows (ascending). Those of a page are remembered: the newest are asked for
+        again and again, and to read one row costs nearly as much as to read its whole block."""
+        if len(rows) > _PAGE_ROWS:
+            return self._read_entries(rows)
+        numbers = rows.tolist()
+        found = [self.cached_already(("entry", row)) for row in numbers]
+        missing = [row for row, entry in zip(numbers, found, strict=True) if entry is None]
+        if missing:
+            read = dict(zip(missing, self._read_entries(np.array(missing, np.int64)), strict=True))
+            found = [
+                entry or self.cached(("entry", row), partial(_sized, read[row]))
+                for row, entry in zip(numbers, found, strict=True)
+            ]
+        return cast(list[Entry], found)
+
+    def _read_entries(self, rows: Int64s) -> list[Entry]:
         sources, tag_lists = self.sources().items, self.tag_lists().items
+        coded = (Part.LEVELS, Part.SOURCE_CODES, Part.TAG_CODES)
+        levels, source_codes, tag_codes = self._codes_at(coded, rows)
         columns = zip(
             (rows + self.first_seq).tolist(),
-            self.times()[rows].tolist(),
-            self.levels()[rows].tolist(),
+            self.times().at(rows).tolist(),
+            levels,
             self.messages(rows),
-            self.source_codes()[rows].tolist(),
-            self.tag_codes()[rows].tolist(),
+            source_codes,
+            tag_codes,
             self.meta_texts(rows),
             strict=True,
         )
@@ -272,47 +318,76 @@ class ChunkReader:
 class SplitColumn:
     """A column of texts that is kept as templates and variables."""
 
-    def __init__(self, reader: ChunkReader, kinds: SplitParts) -> None:
+    def __init__(self, reader: ChunkReader, kinds: SplitParts, *, scan: bool) -> None:
         self._reader = reader
         self._kinds = kinds
+        self._scan = scan
+        self._block = -1
+        self._of_this_block: dict[Hashable, object] = {}
+
+    def _of_block(self, key: Hashable, block: int, load: Callable[[], tuple[T, int]]) -> T:
+        if not self._scan:
+            return self._reader.cached((key, block), load)
+        if block != self._block:
+            self._block, self._of_this_block = block, {}
+        found = self._of_this_block.get(key)
+        if found is None:
+            found = self._reader.cached_already((key, block))
+            found = self._of_this_block[key] = load()[0] if found is None else found
+        return cast(T, found)  # a key always stands for one type
 
     def templates(self) -> Templates:
         def load() -> tuple[Templates, int]:
             _, raw = self._reader.raw_part(self._kinds.templates)
-            items = raw.split(SEPARATOR)
-            return Templates(items, count_placeholders(items)), len(raw) + 70 * len(items)
+            at = edges(raw, raw.count(SEPARATOR) + 1)
+            return Templates(raw, at.astype(np.uint32), count_slots(raw, at)), len(raw) + 12 * len(
+                at
+            )
 
         return self._reader.cached(self._kinds.templates, load)
 
-    def codes(self) -> Int64s:
-        """int64[count]: the template of each row."""
+    def codes(self) -> Rows:
+        """uint[count]: the template of each row."""
         return self._reader.codes(self._kinds.codes)
 
     def layout(self, block: int) -> SlotLayout:
         def load() -> tuple[SlotLayout, int]:
-            codes = self.codes()[self._reader.block_rows(block)]
+            codes = self.codes()[self._reader.block_rows(block)].copy()
             slots = self.templates().slots
             try:
-                return SlotLayout(codes, slots), 16 * len(codes) + 16 * len(slots)
+                return SlotLayout(codes, slots), 12 * len(codes) + 12 * len(slots)
             except (IndexError, ValueError) as error:
                 raise self._reader.corrupt(self._kinds.codes, ValueError(error)) from None
 
-        return self._reader.cached((self._kinds.codes, "layout", block), load)
+        return self._of_block((self._kinds.codes, "layout"), block, load)
 
     def variables(self, block: int) -> Variables:
-        def load() -> tuple[Variables, int]:
+        return Variables(self.variable_data(block), self.variable_ends(block))
+
+    def variable_data(self, block: int) -> bytes:
+        """The bytes of a block's variables, in slot order, one behind the other."""
+
+        def load() -> tuple[bytes, int]:
             _, data = self._reader.raw_part(self._kinds.data, block)
+            return data, len(data)
+
+        return self._of_block(self._kinds.data, block, load)
+
+    def variable_ends(self, block: int) -> npt.NDArray[np.uint32]:
+        """uint32[variables]: where each ends in the data."""
+
+        def load() -> tuple[npt.NDArray[np.uint32], int]:
             _, raw = self._reader.raw_part(self._kinds.lengths, block)
             try:
                 lengths = from_planes(raw, self.layout(block).variables, np.uint32)
-                ends = np.cumsum(lengths.astype(np.int64))
-                if (int(ends[-1]) if len(ends) else 0) != len(data):
+                ends = np.cumsum(lengths, dtype=np.uint32)
+                if (int(ends[-1]) if len(ends) else 0) != len(self.variable_data(block)):
                     raise ValueError("the lengths do not add up to the data")
             except ValueError as error:
                 raise self._reader.corrupt(self._kinds.lengths, error) from None
-            return Variables(data, ends), len(data) + ends.nbytes
+            return ends, ends.nbytes
 
-        return self._reader.cached((self._kinds.data, block), load)
+        return self._of_block(self._kinds.lengths, block, load)
 
     def texts(self, rows: Int64s) -> list[bytes]:
         """The texts of rows (ascending)."""
@@ -321,11 +396,16 @@ class SplitColumn:
         for block, within in self._reader.per_block(rows):
             layout = self.layout(block)
             variables = self.variables(block)
-            texts = [templates.items[code] for code in layout.codes[within].tolist()]
+            texts = templates.texts(layout.codes[within].astype(np.int64))
             out += join_texts_at(
                 within, layout, texts, templates.slots, variables.data, variables.ends
             )
         return out
+
+
+def _sized(entry: Entry) -> tuple[Entry, int]:
+    texts = len(entry.message) + len(entry.source)  # a character takes up to four bytes
+    return entry, 500 + 4 * texts + len(entry.tags) + len(entry.meta)
 
 
 def read_head(file: File, offset: int) -> ChunkHead:

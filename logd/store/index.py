@@ -196,6 +196,11 @@ class IndexReader:
     def __init__(self, transaction: lmdb.Transaction) -> None:
         self._transaction = transaction
 
+    def names(self, row: ChunkRow) -> bool:
+        """Whether the directory has this row: a merge puts another chunk at the same number."""
+        value = self._get(b"c", row.first_seq)
+        return value is not None and value == encode_row(row)
+
     def vocabulary(self, first_seq: Seq) -> memoryview | None:
         return self._get(b"v", first_seq)
 

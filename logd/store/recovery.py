@@ -21,7 +21,7 @@ from logd.errors import Corruption
 from logd.format.chunk import BuiltChunk, ChunkHead
 from logd.format.directory import ChunkRow, row_of
 from logd.store.cache import PartCache
-from logd.store.chunk_search import rebuild_postings, rebuild_vocabulary
+from logd.store.chunk_index import rebuild_postings, rebuild_vocabulary
 from logd.store.damaged import Damaged
 from logd.store.files import FileLayer
 from logd.store.index import IndexChange, IndexContent, ProjectIndex

@@ -2,42 +2,28 @@
 
 import bisect
 import contextlib
-import functools
-from collections.abc import Callable, Iterator
-from typing import Final, Protocol
+from collections.abc import Callable
+from typing import NamedTuple
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 
 from logd.entry import Entry, Seq
 from logd.errors import Corruption
-from logd.query.ast import And, Filter, Node, Not, Or, Term
+from logd.format.directory import ChunkRow
+from logd.query.ast import Filter
+from logd.query.cursor import filter_digest
 from logd.store.chunk_reader import ChunkReader
 from logd.store.chunk_search import ChunkSearch
 from logd.store.index import ProjectIndex
-from logd.store.selection import (
-    ALL,
-    NONE,
-    Bools,
-    ByText,
-    Counted,
-    Everything,
-    Nothing,
-    Rows,
-    Selection,
-    both,
-    either,
-    inverse,
-)
+from logd.store.page import Candidates, Page
+from logd.store.part_search import LevelCounts, Matches, PartSearch, Position, SearchPart
 from logd.store.tail import TailBlock
 from logd.store.tail_search import TailSearch
 
-_SLICE: Final = 4096
+__all__ = ["Found", "Position", "Snapshot", "entry_at", "search"]
 
-Int64s = npt.NDArray[np.int64]
 Check = Callable[[], None]
-LevelCounts = tuple[int, int, int, int]
 
 
 class Snapshot(msgspec.Struct, frozen=True):
@@ -53,15 +39,6 @@ class Snapshot(msgspec.Struct, frozen=True):
     level_counts: LevelCounts
 
 
-class Position(msgspec.Struct, frozen=True):
-    """Where a page ended: behind the entry (`ts_ns`, `seq`), newest first; only entries below
-    `pinned_seq` belong to the pages."""
-
-    pinned_seq: Seq
-    ts_ns: int
-    seq: Seq
-
-
 class Found(msgspec.Struct, frozen=True):
     """Rows newest first; `total` None where it was not asked for; `last`: (ts_ns, seq) of the last
     row if more rows follow, else None; `damage`: what could not be read and is missing here."""
@@ -70,34 +47,6 @@ class Found(msgspec.Struct, frozen=True):
     total: int | None
     last: tuple[int, Seq] | None
     damage: tuple[Corruption, ...]
-
-
-class SearchPart(Protocol):
-    """A stretch of the log; row i is the entry of sequence number first_seq + i."""
-
-    first_seq: Seq
-    count: int
-    min_ts_ns: int
-    max_ts_ns: int
-
-    @property
-    def level_counts(self) -> LevelCounts: ...
-    def times(self) -> Int64s: ...
-    def time_order(self) -> Int64s | None: ...
-    def levels(self) -> Int64s: ...
-    def entries(self, rows: Int64s) -> list[Entry]: ...
-    def term(self, term: Term) -> Selection: ...
-    def expand(self, selection: ByText) -> Bools: ...
-    def text_counts(self, kind: int) -> Int64s: ...
-
-
-class _Candidates(msgspec.Struct, frozen=True):
-    """Rows of one part, ascending, with their order keys."""
-
-    part: SearchPart
-    rows: Int64s
-    times: Int64s
-    seqs: Int64s
 
 
 def search(
@@ -114,59 +63,126 @@ def search(
     `check()` is called between slices of work and raises to end it.
     """
     pinned = snapshot.visible_seq if after is None else after.pinned_seq
-    page = _Page(limit + 1)
-    total = 0
-    damage: list[Corruption] = []
-    for candidate in _parts(snapshot, filter_, pinned, check):
-        wanted = page.wants(candidate.max_ts_ns)
+    work = _Listing(snapshot, filter_, limit, after, pinned, with_total, check)
+    for candidate in _parts(snapshot, filter_, pinned):
+        wanted = work.page.wants(candidate.max_ts_ns)
         if not wanted and not with_total:
             break
         wanted = wanted and (after is None or candidate.min_ts_ns <= after.ts_ns)
-        if not wanted and not with_total:
-            continue
-        check()
+        if wanted or with_total:
+            work.visit(candidate.part, wanted=wanted)
+    entries, last = work.page.finish(limit, work.damage)
+    return Found(tuple(entries), work.total if with_total else None, last, tuple(work.damage))
+
+
+class _Listing:
+    """A search under way: what was found in the parts visited."""
+
+    def __init__(
+        self,
+        snapshot: Snapshot,
+        filter_: Filter,
+        limit: int,
+        after: Position | None,
+        pinned: Seq,
+        with_total: bool,
+        check: Check,
+    ) -> None:
+        self._snapshot = snapshot
+        self._filter = filter_
+        self._limit = limit
+        self._after = after
+        self._pinned = pinned
+        self._with_total = with_total
+        self._check = check
+        self._key = ("matches", filter_digest(Filter(filter_.level, None, None, filter_.search)))
+        self.page = Page(limit + 1)
+        self.total = 0
+        self.damage: list[Corruption] = []
+
+    def visit(self, part: ChunkReader | TailBlock, *, wanted: bool) -> None:
+        """Count the part's matches; `wanted`: it may also hold one of the newest."""
+        self._check()
         try:
-            with candidate.open() as part:
-                part_search = _PartSearch(part, filter_, pinned)
+            if isinstance(part, ChunkReader) and self._visit_whole(part, wanted=wanted):
+                return
+            with self._open(part) as opened:
+                part_search = PartSearch(opened, self._filter, self._pinned)
                 if wanted:
-                    page.add(part_search.newest(limit + 1, after))
-                if with_total:
-                    total += part_search.count()
+                    self.page.add(part_search.newest(self._limit + 1, self._after))
+                if self._with_total:
+                    self.total += part_search.count()
         except Corruption as error:
-            damage.append(error)
-    entries, last = page.finish(limit, damage)
-    return Found(tuple(entries), total if with_total else None, last, tuple(damage))
+            self.damage.append(error)
+
+    def _is_in_window(self, row: ChunkRow) -> bool:
+        """All of the chunk is, and is older than the listing."""
+        from_ns, to_ns = self._filter.from_ns, self._filter.to_ns
+        below = from_ns is None or from_ns <= row.min_ts_ns
+        above = to_ns is None or to_ns > row.max_ts_ns
+        return below and above and row.next_seq <= self._pinned
+
+    def _visit_whole(self, chunk: ChunkReader, *, wanted: bool) -> bool:
+        """A chunk that lies in the window whole; false where it does not, or where that takes a
+        look at its rows. It never changes, so what matched is remembered for the next page, and
+        for the next such search."""
+        if not self._is_in_window(chunk.row):
+            return False
+        level = self._filter.level
+        if self._filter.search is None:
+            if not wanted:
+                self.total += chunk.count if level is None else chunk.row.level_counts[level]
+            return not wanted
+
+        def load() -> tuple[Matches, int]:
+            with self._open(chunk) as opened:
+                found = PartSearch(opened, self._filter, self._pinned).matches()
+            return found, found.size_bytes
+
+        matches = chunk.cached(self._key, load)
+        if wanted and matches.few is None:
+            return False
+        if wanted and matches.few is not None and matches.count:
+            rows, times = matches.few
+            seqs = rows + int(chunk.first_seq)
+            if self._after is not None:
+                behind = self._after.follows(times, seqs)
+                rows, times, seqs = rows[behind], times[behind], seqs[behind]
+            self.page.add(Candidates(chunk, rows, times, seqs))
+        self.total += matches.count
+        return True
+
+    def _open(self, part: ChunkReader | TailBlock) -> contextlib.AbstractContextManager[SearchPart]:
+        if isinstance(part, TailBlock):
+            return contextlib.closing(TailSearch(part, self._check))
+        if self._snapshot.index is None:
+            raise ValueError("a snapshot with chunks has an index")
+        return contextlib.closing(ChunkSearch(part, self._snapshot.index, self._check))
 
 
-class _Candidate(msgspec.Struct, frozen=True):
+class _Candidate(NamedTuple):
     """A part that may hold matches. It is open only while it is looked at: its index transaction
     covers one part, so that a long query never holds up the writer."""
 
     max_ts_ns: int
-    min_ts_ns: int
     first_seq: Seq
-    open: Callable[[], contextlib.AbstractContextManager[SearchPart]]
+    min_ts_ns: int
+    part: ChunkReader | TailBlock
 
 
-def _parts(snapshot: Snapshot, filter_: Filter, pinned: Seq, check: Check) -> list[_Candidate]:
+def _parts(snapshot: Snapshot, filter_: Filter, pinned: Seq) -> list[_Candidate]:
     """Latest first."""
     found = []
     for chunk in snapshot.chunks:
         row = chunk.row
         if row.first_seq < pinned and _overlaps(filter_, row.min_ts_ns, row.max_ts_ns):
-            opener = functools.partial(_open_chunk, snapshot.index, chunk, check)
-            found.append(_Candidate(row.max_ts_ns, row.min_ts_ns, row.first_seq, opener))
+            found.append(_Candidate(row.max_ts_ns, row.first_seq, row.min_ts_ns, chunk))
     found += [
-        _Candidate(
-            block.max_ts_ns,
-            block.min_ts_ns,
-            block.first_seq,
-            functools.partial(_open_block, block, check),
-        )
+        _Candidate(block.max_ts_ns, block.first_seq, block.min_ts_ns, block)
         for block in snapshot.blocks
         if block.first_seq < pinned and _overlaps(filter_, block.min_ts_ns, block.max_ts_ns)
     ]
-    found.sort(key=lambda part: (part.max_ts_ns, part.first_seq), reverse=True)
+    found.sort(reverse=True)  # no two parts share a first sequence number
     return found
 
 
@@ -174,250 +190,6 @@ def _overlaps(filter_: Filter, min_ts_ns: int, max_ts_ns: int) -> bool:
     return (filter_.from_ns is None or max_ts_ns >= filter_.from_ns) and (
         filter_.to_ns is None or min_ts_ns < filter_.to_ns
     )
-
-
-@contextlib.contextmanager
-def _open_chunk(
-    index: ProjectIndex | None, chunk: ChunkReader, check: Check
-) -> Iterator[SearchPart]:
-    if index is None:
-        raise ValueError("a snapshot with chunks has an index")
-    with index.reader() as reader:
-        yield ChunkSearch(chunk, reader, check)
-
-
-@contextlib.contextmanager
-def _open_block(block: TailBlock, check: Check) -> Iterator[SearchPart]:
-    yield TailSearch(block, check)
-
-
-class _PartSearch:
-    """A filter on one part: how many rows match, and which are the newest.
-
-    *Places* are positions in the order of (time, sequence number): a time window is a range of
-    them.
-    """
-
-    def __init__(self, part: SearchPart, filter_: Filter, pinned: Seq) -> None:
-        self._part = part
-        self._level = filter_.level
-        self._low, self._high = _time_window(part, filter_)
-        self._pinned_rows = min(part.count, pinned - part.first_seq)
-        self._mask: Bools | None = None
-        empty = self._low >= self._high
-        if empty or (self._level is not None and not part.level_counts[self._level]):
-            self._selection: Selection = NONE
-        else:
-            self._selection = ALL if filter_.search is None else _evaluate(filter_.search, part)
-
-    @property
-    def _is_pinned_whole(self) -> bool:
-        return self._pinned_rows == self._part.count
-
-    @property
-    def _needs_mask(self) -> bool:
-        """Not every row of the time window matches."""
-        everything = isinstance(self._selection, Everything)
-        return not (everything and self._level is None and self._is_pinned_whole)
-
-    def count(self) -> int:
-        """Matching rows; from counts alone wherever they suffice."""
-        part, selection = self._part, self._selection
-        whole = self._low == 0 and self._high == part.count and self._is_pinned_whole
-        if isinstance(selection, Nothing):
-            return 0
-        if not self._needs_mask:
-            return self._high - self._low
-        if whole and isinstance(selection, Everything) and self._level is not None:
-            return part.level_counts[self._level]
-        if whole and isinstance(selection, ByText):
-            counts = part.text_counts(selection.kind)
-            of_level = counts.sum(axis=0) if self._level is None else counts[self._level]
-            return int(of_level[selection.texts].sum())
-        if whole and isinstance(selection, Counted) and self._level is None:
-            return selection.count
-        if self._high - self._low == part.count:
-            return int(np.count_nonzero(self._matching()))
-        return int(np.count_nonzero(self._matching()[self._rows_at(self._low, self._high)]))
-
-    def newest(self, limit: int, after: Position | None) -> _Candidates:
-        """The newest `limit` matching rows behind `after`, by time."""
-        high = self._high if after is None else min(self._high, self._places_before(after))
-        if isinstance(self._selection, Nothing):
-            rows = np.zeros(0, np.int64)
-        elif not self._needs_mask:
-            rows = self._rows_at(max(self._low, high - limit), high)
-        else:
-            rows = self._newest_matching(limit, high)
-        return _Candidates(
-            self._part, rows, self._part.times()[rows], rows + int(self._part.first_seq)
-        )
-
-    def _newest_matching(self, limit: int, high: int) -> Int64s:
-        """Backwards in slices: where much matches, little is looked at."""
-        mask = self._matching()
-        found: list[Int64s] = []
-        missing = limit
-        while high > self._low and missing > 0:
-            low = max(self._low, high - max(_SLICE, 4 * missing))
-            rows = self._rows_at(low, high)
-            hits = rows[mask[rows]][-missing:]
-            found.append(hits)
-            missing -= len(hits)
-            high = low
-        return np.concatenate(found[::-1]) if found else np.zeros(0, np.int64)
-
-    def _rows_at(self, low: int, high: int) -> Int64s:
-        """int64[high - low]: the rows at places low to high."""
-        order = self._part.time_order()
-        return np.arange(low, high) if order is None else order[low:high]
-
-    def _matching(self) -> Bools:
-        """bool[count]: the rows that match, the time window apart."""
-        if self._mask is None:
-            mask = _to_mask(self._selection, self._part)
-            if self._level is not None:
-                mask = mask & (self._part.levels() == self._level)
-            if not self._is_pinned_whole:
-                mask = mask.copy()
-                mask[self._pinned_rows :] = False
-            self._mask = mask
-        return self._mask
-
-    def _places_before(self, after: Position) -> int:
-        """Rows in front of (after.ts_ns, after.seq), by time."""
-        times, order = self._part.times(), self._part.time_order()
-        low = int(np.searchsorted(times, after.ts_ns, sorter=order))
-        high = int(np.searchsorted(times, after.ts_ns, side="right", sorter=order))
-        same_time = self._rows_at(low, high)  # ascending: equal times are in order of sequence
-        return low + int(np.searchsorted(same_time, after.seq - self._part.first_seq))
-
-
-def _time_window(part: SearchPart, filter_: Filter) -> tuple[int, int]:
-    """Places low to high lie within the filter's times."""
-    low, high = 0, part.count
-    if filter_.from_ns is not None and filter_.from_ns > part.min_ts_ns:
-        low = int(np.searchsorted(part.times(), filter_.from_ns, sorter=part.time_order()))
-    if filter_.to_ns is not None and filter_.to_ns <= part.max_ts_ns:
-        high = int(np.searchsorted(part.times(), filter_.to_ns, sorter=part.time_order()))
-    return low, high
-
-
-def _to_mask(selection: Selection, part: SearchPart) -> Bools:
-    if isinstance(selection, Rows):
-        return selection.mask
-    if isinstance(selection, ByText):
-        return part.expand(selection)
-    if isinstance(selection, Counted):
-        return selection.find()
-    return np.full(part.count, isinstance(selection, Everything), np.bool_)
-
-
-def _evaluate(node: Node, part: SearchPart) -> Selection:
-    if isinstance(node, Term):
-        return part.term(node)
-    if isinstance(node, Not):
-        return inverse(_evaluate(node.child, part))
-    if isinstance(node, And):
-        found: Selection = ALL
-        for child in sorted(node.children, key=_cost):
-            found = both(found, _evaluate(child, part), part.expand)
-            if isinstance(found, Nothing):
-                break
-        return found
-    if isinstance(node, Or):
-        found = NONE
-        for child in node.children:
-            found = either(found, _evaluate(child, part), part.expand)
-        return found
-    raise TypeError(f"not a search node: {node!r}")
-
-
-def _cost(node: Node) -> int:
-    """What is cheap to decide comes first: it may spare the rest."""
-    if isinstance(node, Term):
-        return 2 if node.meta_path is not None else len(node.words) > 1
-    if isinstance(node, Not):
-        return _cost(node.child)
-    return max(_cost(child) for child in node.children)
-
-
-class _Page:
-    """The newest rows found so far, over all parts."""
-
-    def __init__(self, limit: int) -> None:
-        self._limit = limit
-        self._found: list[_Candidates] = []
-        self._oldest: int | None = None
-
-    def wants(self, max_ts_ns: int) -> bool:
-        """Whether a part that ends at `max_ts_ns` may still hold one of the newest rows."""
-        return self._oldest is None or max_ts_ns >= self._oldest
-
-    def add(self, candidates: _Candidates) -> None:
-        if not len(candidates.rows):
-            return
-        self._found.append(candidates)
-        if sum(len(c.rows) for c in self._found) >= self._limit:
-            self._keep_newest()
-
-    def _keep_newest(self) -> None:
-        """Drop what is not among the newest, so that the page never holds much more."""
-        owner, order = self._order()
-        keep = order[: self._limit]
-        times = np.concatenate([c.times for c in self._found])
-        self._oldest = int(times[keep[-1]])
-        chosen = np.zeros(len(owner), np.bool_)
-        chosen[keep] = True
-        kept = []
-        for number, candidates in enumerate(self._found):
-            mine = chosen[owner == number]
-            if mine.any():
-                kept.append(
-                    _Candidates(
-                        candidates.part,
-                        candidates.rows[mine],
-                        candidates.times[mine],
-                        candidates.seqs[mine],
-                    )
-                )
-        self._found = kept
-
-    def _order(self) -> tuple[Int64s, Int64s]:
-        """(which part each candidate is of, positions newest first)."""
-        owner = np.repeat(np.arange(len(self._found)), [len(c.rows) for c in self._found])
-        times = np.concatenate([c.times for c in self._found])
-        seqs = np.concatenate([c.seqs for c in self._found])
-        return owner, np.lexsort((seqs, times))[::-1]
-
-    def finish(
-        self, limit: int, damage: list[Corruption]
-    ) -> tuple[list[Entry], tuple[int, Seq] | None]:
-        """(the newest `limit` entries, newest first; the last one's order key if rows follow).
-
-        A part whose rows cannot be read is added to `damage` and left out.
-        """
-        if not self._found:
-            return [], None
-        owner, order = self._order()
-        keep = order[:limit]
-        chosen = np.zeros(len(owner), np.bool_)
-        chosen[keep] = True
-        by_key: dict[tuple[int, int], Entry] = {}
-        for number, candidates in enumerate(self._found):
-            rows = np.sort(candidates.rows[chosen[owner == number]])
-            try:
-                entries = candidates.part.entries(rows) if len(rows) else []
-            except Corruption as error:
-                damage.append(error)
-                continue
-            by_key.update({(entry.ts_ns, entry.seq): entry for entry in entries})
-        newest_first = [by_key[key] for key in sorted(by_key, reverse=True)]
-        if len(order) <= limit:
-            return newest_first, None
-        times = np.concatenate([c.times for c in self._found])
-        seqs = np.concatenate([c.seqs for c in self._found])
-        return newest_first, (int(times[keep[-1]]), Seq(int(seqs[keep[-1]])))
 
 
 def entry_at(snapshot: Snapshot, seq: Seq) -> Entry | None:

@@ -5,7 +5,7 @@ stays a set of that dictionary's texts, whose rows are counted without being loo
 """
 
 from collections.abc import Callable
-from typing import Protocol
+from typing import Final, Protocol
 
 import msgspec
 import numpy as np
@@ -47,6 +47,53 @@ Selection = Everything | Nothing | ByText | Rows | Counted
 
 ALL = Everything()
 NONE = Nothing()
+
+
+class FewRows(msgspec.Struct, frozen=True):
+    """Rows, remembered: uint32[k]."""
+
+    rows: npt.NDArray[np.uint32]
+
+
+class ManyRows(msgspec.Struct, frozen=True):
+    """Rows, remembered: a bit a row."""
+
+    bits: npt.NDArray[np.uint8]
+
+
+Remembered = Everything | Nothing | ByText | FewRows | ManyRows | int
+"""A selection as a cache keeps it; an int for so many rows of a Counted."""
+
+_HEADER_BYTES: Final = 200
+
+
+def remember(selection: Selection) -> tuple[Remembered, int]:
+    """(what to keep of it, bytes that takes)."""
+    if isinstance(selection, Counted):
+        return selection.count, _HEADER_BYTES
+    if isinstance(selection, ByText):
+        return selection, _HEADER_BYTES + selection.texts.nbytes
+    if not isinstance(selection, Rows):
+        return selection, _HEADER_BYTES
+    rows = np.flatnonzero(selection.mask)
+    if len(rows) < len(selection.mask) // 32:
+        few = rows.astype(np.uint32)
+        return FewRows(few), _HEADER_BYTES + few.nbytes
+    bits = np.packbits(selection.mask)
+    return ManyRows(bits), _HEADER_BYTES + bits.nbytes
+
+
+def recall(remembered: Remembered, count: int, find: Callable[[], Bools]) -> Selection:
+    """The selection again, of a part of `count` rows; `find()`: as in Counted."""
+    if isinstance(remembered, int):
+        return Counted(remembered, find)
+    if isinstance(remembered, FewRows):
+        mask = np.zeros(count, np.bool_)
+        mask[remembered.rows] = True
+        return Rows(mask)
+    if isinstance(remembered, ManyRows):
+        return Rows(np.unpackbits(remembered.bits, count=count).view(np.bool_))
+    return remembered
 
 
 class Expand(Protocol):

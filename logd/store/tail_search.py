@@ -4,7 +4,7 @@ Like a chunk's, the rows are in the order of sequence.
 """
 
 from collections.abc import Callable, Sequence
-from typing import cast
+from typing import Any, cast
 
 import msgspec
 import numpy as np
@@ -12,11 +12,11 @@ import numpy.typing as npt
 
 from logd.entry import LEVELS, Entry, Seq
 from logd.format.body import Batch
-from logd.format.separated import SEPARATOR, Numbering, edges, fold_separated
+from logd.format.separated import Numbering, edges, fold_separated
 from logd.format.vocabulary import SOURCE, TAG_LIST
 from logd.query.ast import Field, Term, Word, WordKind
 from logd.query.match import matches, matches_words
-from logd.store.chunk_search import candidate_texts
+from logd.store.scan import candidate_texts
 from logd.store.selection import NONE, Bools, ByText, Rows, Selection, either
 from logd.store.tail import TailBlock
 from logd.words import WORD_BYTE, fold
@@ -107,8 +107,18 @@ class TailSearch:
         debug, info, warn, error = (self._batch.levels.count(code) for code in range(4))
         return debug, info, warn, error
 
-    def times(self) -> Int64s:
-        return self._batch.ts
+    def close(self) -> None:
+        """Nothing is open."""
+
+    def place(self, ts_ns: int, row: int) -> int:
+        """How many rows are earlier, or of that time and before `row`."""
+        ts = self._batch.ts
+        same = np.count_nonzero(ts[: max(row, 0)] == ts_ns)
+        return int(np.count_nonzero(ts < ts_ns)) + int(same)
+
+    def times_at(self, rows: npt.NDArray[np.integer[Any]]) -> Int64s:
+        times: Int64s = self._batch.ts[rows]
+        return times
 
     def time_order(self) -> Int64s | None:
         return self._derived.time_order()
@@ -116,12 +126,11 @@ class TailSearch:
     def levels(self) -> Int64s:
         return np.frombuffer(self._batch.levels, np.uint8).astype(np.int64)
 
-    def text_counts(self, kind: int) -> Int64s:
-        """int64[4, texts]: entries of each level that refer to each text of the kind."""
+    def text_counts(self, kind: int, level: int | None) -> Int64s:
+        """int64[texts]: entries (of a level) that refer to each text of the kind."""
         dictionary = self._dictionary(kind)
-        texts = len(dictionary.items)
-        flat = np.bincount(self.levels() * texts + dictionary.codes, minlength=4 * texts)
-        return flat.reshape(4, texts)
+        codes = dictionary.codes if level is None else dictionary.codes[self.levels() == level]
+        return np.bincount(codes, minlength=len(dictionary.items))
 
     def expand(self, selection: ByText) -> Bools:
         mask: Bools = selection.texts[self._dictionary(selection.kind).codes]
@@ -132,20 +141,19 @@ class TailSearch:
 
     def entries(self, rows: Int64s) -> list[Entry]:
         batch = self._batch
-        messages = batch.messages.split(SEPARATOR)
-        metas = batch.metas.split(SEPARATOR)
-        sources, tags = batch.sources.split(SEPARATOR), batch.tags.split(SEPARATOR)
+        columns = (batch.messages, batch.sources, batch.tags, batch.metas)
+        messages, sources, tags, metas = [_texts_at(blob, batch.count, rows) for blob in columns]
         return [
             Entry(
-                seq=Seq(self.first_seq + at),
-                ts_ns=int(batch.ts[at]),
-                level=LEVELS[batch.levels[at]],
+                seq=Seq(self.first_seq + row),
+                ts_ns=int(batch.ts[row]),
+                level=LEVELS[batch.levels[row]],
                 message=messages[at].decode(),
                 source=sources[at].decode(),
                 tags=tags[at],
                 meta=metas[at],
             )
-            for at in rows.tolist()
+            for at, row in enumerate(rows.tolist())
         ]
 
     # ------------------------------------------------------------ terms
@@ -196,6 +204,12 @@ class TailSearch:
             meta = raw[at[position] : at[position + 1] - 1]
             found[position] = matches(term, "", "", (), meta)
         return Rows(found) if found.any() else NONE
+
+
+def _texts_at(blob: bytes, count: int, rows: Int64s) -> list[bytes]:
+    at = edges(blob, count)
+    starts, stops = at[rows].tolist(), at[rows + 1].tolist()
+    return [blob[start : stop - 1] for start, stop in zip(starts, stops, strict=True)]
 
 
 def _rows_with(folded: bytes, at: Int64s, word: Word) -> Bools:

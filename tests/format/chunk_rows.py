@@ -47,7 +47,7 @@ class DecodedChunk:
 
     def _codes(self, kind: Part) -> Int64s:
         ref, raw = self.head.parts[kind, 0], self.raw[kind, 0]
-        return decode_codes(ref, raw, self.head.count, self._by_template)
+        return decode_codes(ref, raw, self.head.count, self._by_template).astype(np.int64)
 
     def _by_template(self) -> Int64s:
         return np.argsort(self.template_codes, kind="stable")

@@ -1,0 +1,74 @@
+"""What is decoded of a chunk's parts, in the form in which the cache keeps it."""
+
+from typing import Any
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from logd.format.templates import PLACEHOLDER
+
+Int64s = npt.NDArray[np.int64]
+Rows = npt.NDArray[np.integer[Any]]
+
+
+class Texts(msgspec.Struct, frozen=True):
+    """A dictionary of a chunk: its texts by code, as UTF-8."""
+
+    items: list[bytes]
+
+
+class Templates(msgspec.Struct, frozen=True):
+    """Separated templates by code, uint32[templates + 1] as `separated.edges`, and
+    int64[templates]: variables of each. A list of them would take three times the room."""
+
+    blob: bytes
+    edges: npt.NDArray[np.uint32]
+    slots: Int64s
+
+    def texts(self, codes: Rows) -> list[bytes]:
+        """The templates of these codes."""
+        starts, stops = self.edges[codes].tolist(), self.edges[codes + 1].tolist()
+        return [self.blob[start : stop - 1] for start, stop in zip(starts, stops, strict=True)]
+
+
+class Variables(msgspec.Struct, frozen=True):
+    """The variables of a block in slot order: their bytes, and where each ends."""
+
+    data: bytes
+    ends: npt.NDArray[np.uint32]
+
+
+class Times(msgspec.Struct, frozen=True):
+    """The times of a chunk, a row each: so many units (`unit_ns`) after its earliest."""
+
+    earliest_ns: int
+    unit_ns: int
+    units: npt.NDArray[np.unsignedinteger[Any]]
+
+    def place(self, ts_ns: int, row: int) -> int:
+        """How many rows are earlier, or of that time and before `row`."""
+        whole, rest = divmod(ts_ns - self.earliest_ns, self.unit_ns)
+        largest = int(np.iinfo(self.units.dtype).max)
+        if whole < 0:
+            return 0
+        if whole >= largest:
+            return len(self.units) if rest or whole > largest else self._place(largest, row)
+        return self._place(whole, row) if not rest else self._place(whole + 1, 0)
+
+    def _place(self, unit: int, row: int) -> int:
+        wanted = self.units.dtype.type(unit)
+        same = np.count_nonzero(self.units[: max(row, 0)] == wanted)
+        return int(np.count_nonzero(self.units < wanted)) + int(same)
+
+    def at(self, rows: Rows) -> Int64s:
+        """int64[rows], ns."""
+        base = np.uint64(self.earliest_ns & 0xFFFFFFFFFFFFFFFF)
+        units = self.units[rows].astype(np.uint64)
+        return (units * np.uint64(self.unit_ns) + base).view(np.int64)
+
+
+def count_slots(templates: bytes, at: Int64s) -> Int64s:
+    """int64[templates]: placeholders of each of the separated templates."""
+    found = np.flatnonzero(np.frombuffer(templates, np.uint8) == PLACEHOLDER[0])
+    return np.diff(np.searchsorted(found, at))

@@ -1,0 +1,94 @@
+"""What the cache of chunk parts holds on to, and that it keeps to its budget."""
+
+from collections.abc import Callable, Hashable
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from logd.store.cache import PartCache
+
+MIB = 1 << 20
+KIB = 1 << 10
+
+
+class Loads:
+    """Values that say how often they were loaded."""
+
+    def __init__(self) -> None:
+        self.keys: list[Hashable] = []
+
+    def of(self, key: Hashable, size: int) -> Callable[[], tuple[Hashable, int]]:
+        def load() -> tuple[Hashable, int]:
+            self.keys.append(key)
+            return key, size
+
+        return load
+
+
+@given(
+    st.integers(0, 1 << 20),
+    st.lists(st.tuples(st.integers(0, 30), st.integers(0, 1 << 19)), max_size=200),
+)
+def test_the_budget_holds_and_every_value_is_that_of_its_key(
+    budget: int, asked: list[tuple[int, int]]
+) -> None:
+    cache, loads = PartCache(budget), Loads()
+    for key, size in asked:
+        assert cache.get(key, loads.of(key, size)) == key
+        assert 0 <= cache.size_bytes <= budget
+        assert cache.peek(key) in (None, key)
+
+
+def test_what_is_cached_is_not_loaded_again() -> None:
+    cache, loads = PartCache(MIB), Loads()
+    for _ in range(3):
+        cache.get("a", loads.of("a", KIB))
+    assert loads.keys == ["a"]
+
+
+def test_without_a_budget_nothing_is_cached() -> None:
+    cache, loads = PartCache(0), Loads()
+    for _ in range(2):
+        cache.get("a", loads.of("a", 0))
+    assert loads.keys == ["a", "a"]
+    assert cache.peek("a") is None
+
+
+def test_what_was_asked_for_twice_outlives_a_scan() -> None:
+    cache, loads = PartCache(MIB), Loads()
+    for _ in range(2):
+        cache.get("hot", loads.of("hot", 100 * KIB))
+    for block in range(100):
+        cache.get(block, loads.of(block, 100 * KIB))
+    cache.get("hot", loads.of("hot", 100 * KIB))
+    assert loads.keys.count("hot") == 1
+
+
+def test_small_things_outlive_a_scan_at_once() -> None:
+    cache, loads = PartCache(64 * MIB), Loads()
+    for chunk in range(300):
+        cache.get(("small", chunk), loads.of(chunk, 10 * KIB))
+    for block in range(1000):
+        cache.get(block, loads.of("block", MIB))
+    for chunk in range(300):
+        cache.get(("small", chunk), loads.of("again", 10 * KIB))
+    assert "again" not in loads.keys
+
+
+def test_a_round_over_more_than_fits_finds_part_of_it() -> None:
+    cache, loads = PartCache(MIB), Loads()
+    for _ in range(2):
+        for part in range(5):
+            cache.get(part, loads.of(part, 100 * KIB))
+    loads.keys.clear()
+    for part in range(50):
+        cache.get(part, loads.of(part, 100 * KIB))
+    assert len(loads.keys) == 45
+
+
+def test_what_takes_more_than_its_share_is_not_cached() -> None:
+    cache, loads = PartCache(MIB), Loads()
+    cache.get("small", loads.of("small", KIB))
+    cache.get("large", loads.of("large", MIB // 2))
+    assert cache.peek("large") is None
+    assert cache.peek("small") == "small"
