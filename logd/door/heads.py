@@ -17,10 +17,12 @@ from logd.api.express import Ticket, ticket_of
 from logd.door.http1 import HOST
 from logd.door.limits import MAX_HEAD_BYTES
 
-_HOT_BEGINNINGS: Final = (b"POST /v1/ingest", b"GET /v1/projects/")
+_HOT_BEGINNINGS: Final = (b"POST /v1/ingest", b"GET /v1/projects/", b"GET /readyz", b"GET /livez")
 _HOT: Final = re.compile(
     rb"POST /v1/ingest[ ?]|GET /v1/projects/[0-9a-f-]{36}/logs(?:/stats|/log_[0-9a-f-]{36})?[ ?]"
+    rb"|GET /(?:ready|live)z[ ?]"  # who probes and sends on one connection stays in the lane
 )
+_USUAL_BYTES: Final = 2048
 _DOUBTFUL: Final = frozenset(
     (b"transfer-encoding", b"upgrade", b"expect", b"te", b"trailer", b"http2-settings")
 )
@@ -52,11 +54,21 @@ class _Callbacks:
         self.complete = True
 
 
-@lru_cache(maxsize=1024)
 def hot_request(data: bytes) -> Request | None:
-    """The request, None where there is any doubt. A client's heads differ in little but the
-    Content-Length, so most were read before."""
-    if not _HOT.match(data) or not data.isascii():
+    """The request of a whole head, None where there is any doubt."""
+    if len(data) > MAX_HEAD_BYTES or not data.endswith(b"\r\n\r\n") or not _HOT.match(data):
+        return None
+    return _usual_request(data) if len(data) <= _USUAL_BYTES else _read(data)
+
+
+@lru_cache(maxsize=1024)
+def _usual_request(data: bytes) -> Request | None:
+    """A client's heads differ in little but the Content-Length, so most were read before."""
+    return _read(data)
+
+
+def _read(data: bytes) -> Request | None:
+    if not data.isascii():
         return None
     found = _Callbacks()
     parser = httptools.HttpRequestParser(found)

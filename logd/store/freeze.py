@@ -25,10 +25,12 @@ class ChunkBuilder(Protocol):
 def build_chunks(
     pieces: Sequence[Piece], records: Sequence[IdempotencyRecord], limits: StoreLimits
 ) -> list[BuiltChunk]:
-    """Chunks of at most `limits.chunk_entries` entries, each without a gap in its numbers."""
+    """Chunks of at most `limits.chunk_entries` entries, each without a gap in its numbers; what
+    does not fit into one is spread evenly."""
     built: list[BuiltChunk] = []
-    size = min(limits.chunk_entries, MAX_ENTRIES)
+    most = min(limits.chunk_entries, MAX_ENTRIES)
     for piece in map(_join, stretches(pieces)):
+        size = -(-piece.batch.count // -(-piece.batch.count // most))
         for start in range(0, piece.batch.count, size):
             batch = slice_batch(piece.batch, start, min(start + size, piece.batch.count))
             first_seq = Seq(piece.first_seq + start)

@@ -4,8 +4,8 @@ import msgspec
 
 
 class StoreLimits(msgspec.Struct, frozen=True):
-    """`chunk_entries` and `chunk_bytes`: a tail of so many entries, or so many bytes of them, is
-    frozen; larger chunks make queries cheaper and freezes longer. `min_freeze_entries`: a quiet
+    """`chunk_entries` and `chunk_bytes`: a tail of nearly so many entries, or bytes of them,
+    is frozen; larger chunks make queries cheaper and freezes longer. `min_freeze_entries`: a quiet
     tail smaller than this is cheap to search as it is. `segment_bytes` and `segment_seconds`: a
     segment is the unit in which retention deletes. `tail_bytes`: budget of all tails together.
     `merge_chunks`: so many small neighbours are folded into one. `min_free_disk_bytes`: below it no

@@ -229,7 +229,10 @@ class Project:
     def is_tail_full(self) -> bool:
         """Owner: the run that grows is due to be frozen."""
         run, limits = self._run, self._limits
-        return run.count >= limits.chunk_entries or run.size_bytes >= limits.chunk_bytes
+        # The next batch would go over: what a chunk cannot hold would be one more, to look at in
+        # every search.
+        margin = limits.chunk_entries // 16
+        return run.count >= limits.chunk_entries - margin or run.size_bytes >= limits.chunk_bytes
 
     # ------------------------------------------------------------ freezing and merging
 

@@ -141,6 +141,12 @@ async def test_transfer_encoding_in_http_1_0_is_refused(daemon: Daemon) -> None:
         (b"POST /v1/ingest HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: gzip\r\n\r\n", 501),
         (b"GET /livez HTTP/1.1\r\nHost: a\r\nX: " + b"a" * 40_000 + b"\r\n\r\n", 431),
         (b"GET /livez HTTP/1.1\r\nHost: a\r\nX: " + b"a" * 40_000, 431),
+        (
+            b"POST /v1/ingest HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\nX: "
+            + b"a" * 40_000
+            + b"\r\n\r\n[]",
+            431,
+        ),
         (b"GET /" + b"a" * 40_000 + b" HTTP/1.1\r\nHost: a\r\n\r\n", 431),
         (b"GET /livez HTTP/1.1\r\nHost: a\r\n" + b"A: b\r\n" * 6_000 + b"\r\n", 431),
     ],
