@@ -6,7 +6,7 @@ whatever the reason, moves the whole connection, that request's bytes first, to 
 which serves it from then on. So the lane may be as narrow as it likes: it decides nothing but
 whether it is sure.
 
-What it is sure of is in `heads.py`.
+What it is sure of is in `hot.py`.
 """
 
 from collections.abc import Awaitable, Callable
@@ -20,7 +20,7 @@ from logd.api.exchange import Head, Response, new_request_id
 from logd.door.body import BodyMemory, IncomingBody, Message
 from logd.door.complaints import Complaints
 from logd.door.express import Platform, Spot
-from logd.door.heads import Request, hot_request, may_become_hot
+from logd.door.hot import Request, hot_request, may_become_hot
 from logd.door.limits import KEEP_ALIVE_SECONDS, LINGER_SECONDS, MAX_HEAD_BYTES, Limits
 from logd.door.stream import GuardedStream
 from logd.entry import RandomBytes
