@@ -121,9 +121,11 @@ async def serve(
     stop: trio.Event,
     environ: Mapping[str, str],
     *,
+    lane: bool = True,
     task_status: trio.TaskStatus[Running] = trio.TASK_STATUS_IGNORED,
 ) -> None:
-    """The daemon, until `stop`.
+    """The daemon, until `stop`. `lane`: hot requests may be answered in the fast lane; without it
+    the HTTP server has them all, with the same answers.
 
     Raises DirectoryLocked, UnsupportedFormat, BadConfig and OSError before anything is served.
     """
@@ -141,7 +143,8 @@ async def serve(
             api = Api(services)
             app = make_app(api)
             app.nursery = nursery
-            door = Door(app, limits_of(config, _descriptors()), _tls(config), PooledRandom(), api)
+            limits = limits_of(config, _descriptors())
+            door = Door(app, limits, _tls(config), PooledRandom(), api if lane else None)
             listeners = await open_listeners(
                 config.listen, systemd.inherited_sockets(environ, os.getpid())
             )

@@ -24,7 +24,7 @@ from logd.api.dispatch import Api
 from logd.api.errors import BodyTooLarge
 from logd.api.exchange import Head, HeadText, Response, read_head
 from logd.door.body import BodyMemory, IncomingBody, Message
-from logd.door.http1 import HOST
+from logd.door.heads import HOST, REASONS
 from logd.door.limits import KEEP_ALIVE_SECONDS, LINGER_SECONDS, MAX_HEAD_BYTES, Limits
 from logd.door.stream import GuardedStream
 from logd.entry import RandomBytes
@@ -35,25 +35,12 @@ _BODY_RECEIVE_BYTES: Final = 1 << 20
 _END_OF_HEAD: Final = b"\r\n\r\n"
 _HOT_BEGINNINGS: Final = (b"POST /v1/ingest", b"GET /v1/projects/")
 _HOT: Final = re.compile(
-    rb"POST /v1/ingest[ ?]|GET /v1/projects/[0-9a-f-]{36}/logs(?:/stats|/log_[0-9a-f-]{36})?[ ?]"
+    rb"(?:POST /v1/ingest|GET /v1/projects/[0-9a-f-]{36}/logs(?:/stats|/log_[0-9a-f-]{36})?)"
+    rb"(?:\?[!-~]*)? HTTP/1\.1\r\n"
 )
 _DOUBTFUL: Final = frozenset(
     (b"transfer-encoding", b"upgrade", b"expect", b"te", b"trailer", b"http2-settings")
 )
-_REASONS: Final = {
-    200: b"OK",
-    207: b"Multi-Status",
-    400: b"Bad Request",
-    401: b"Unauthorized",
-    403: b"Forbidden",
-    404: b"Not Found",
-    413: b"Content Too Large",
-    415: b"Unsupported Media Type",
-    422: b"Unprocessable Content",
-    429: b"Too Many Requests",
-    500: b"Internal Server Error",
-    503: b"Service Unavailable",
-}
 
 
 class Lane:
@@ -173,7 +160,7 @@ class Lane:
 
     def _encode(self, response: Response, keep: bool) -> bytes:
         pieces = [
-            b"HTTP/1.1 %d %b\r\n" % (response.status, _REASONS.get(response.status, b"")),
+            b"HTTP/1.1 %d %b\r\n" % (response.status, REASONS.get(response.status, b"")),
             _header_lines(response.headers),
             b"content-length: %d\r\n" % len(response.body),
             b"" if keep else b"connection: close\r\n",
@@ -237,7 +224,7 @@ def _read_head(data: bytes) -> _Request | None:
         parser.feed_data(data)
     except (httptools.HttpParserError, httptools.HttpParserUpgrade):
         return None
-    if not found.complete or parser.get_http_version() != "1.1":
+    if not found.complete:
         return None
     method = parser.get_method().decode()
     length = _body_length(method, found.headers)

@@ -23,7 +23,7 @@ from logd.door.body import BodyMemory
 from logd.door.complaints import Complaints
 from logd.door.http1 import HttpConnection, make_hypercorn_config
 from logd.door.lane import Lane
-from logd.door.limits import HANDSHAKE_SECONDS, LINGER_SECONDS, MIN_IDLE_SECONDS, Limits
+from logd.door.limits import LINGER_SECONDS, MIN_IDLE_SECONDS, Limits
 from logd.door.shell import Shell
 from logd.door.stream import GuardedStream, Transport
 from logd.entry import RandomBytes
@@ -165,7 +165,7 @@ class Door:
 
     async def _guard(self, stream: GuardedStream) -> None:
         try:
-            if await stream.handshake(HANDSHAKE_SECONDS):
+            if await stream.handshake(self._limits.handshake_seconds):
                 await self._serve_connection(stream)
         except (OSError, trio.BrokenResourceError, trio.ClosedResourceError):
             pass  # the client is gone
