@@ -14,14 +14,14 @@ import sys
 import time
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager, contextmanager
-from typing import Final
+from functools import cache
+from typing import Any, Final
 
 import msgspec
 import trio
 
 import logd
 from logd.allocator import set_up_allocator
-from logd.api.app import make_app
 from logd.api.dispatch import Api
 from logd.api.openapi import document
 from logd.api.routes import ROUTES
@@ -138,13 +138,16 @@ async def serve(
                 random_bytes=os.urandom,
                 max_body_bytes=config.max_body_bytes,
                 serving=lambda: not stop.is_set(),
-                openapi=document(ROUTES, logd.__version__),
+                openapi=_openapi,
             )
             api = Api(services)
-            app = make_app(api)
-            app.nursery = nursery
-            limits = limits_of(config, _descriptors())
-            door = Door(app, limits, _tls(config), PooledRandom(), api if lane else None)
+            door = Door(
+                lambda: _make_app(api, nursery),
+                limits_of(config, _descriptors()),
+                _tls(config),
+                PooledRandom(),
+                api if lane else None,
+            )
             listeners = await open_listeners(
                 config.listen, systemd.inherited_sockets(environ, os.getpid())
             )
@@ -194,6 +197,21 @@ def _logs(config: Config, layout: DataLayout) -> AbstractAsyncContextManager[Log
     relaxed = config.durability == "interval"
     interval_s = config.sync_interval_ms / 1000 if relaxed else None
     return open_logs(store, time.time_ns, config.query_threads, interval_s)
+
+
+@cache
+def _openapi() -> bytes:
+    """Made when somebody asks: few do, and it takes a megabyte."""
+    return document(ROUTES, logd.__version__)
+
+
+def _make_app(api: Api, nursery: trio.Nursery) -> Any:
+    """The ASGI app. Why so late: see `door/server.py`."""
+    from logd.api.app import make_app
+
+    app = make_app(api)
+    app.nursery = nursery
+    return app
 
 
 async def _chores(identity: Identity) -> None:

@@ -1,6 +1,7 @@
 """What the lane and the HTTP server hold alike of heads, lest a client could tell them apart."""
 
 import re
+import time
 from typing import Final
 
 _LABEL: Final = rb"[0-9A-Za-z_-]{1,63}"
@@ -32,3 +33,18 @@ REASONS: Final = {
     505: b"HTTP Version Not Supported",
 }
 """For people who read the wire; a status that is not here has none."""
+
+_DAYS: Final = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
+# fmt: off
+_MONTHS: Final = (
+    "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec",
+)
+# fmt: on
+
+
+def date_header(now_s: float) -> tuple[bytes, bytes]:
+    """Name and value, of seconds since the epoch."""
+    at = time.gmtime(now_s)
+    month = _MONTHS[at.tm_mon - 1]
+    text = f"{_DAYS[at.tm_wday]}, {at.tm_mday:02} {month} {at.tm_year}"
+    return b"date", f"{text} {at.tm_hour:02}:{at.tm_min:02}:{at.tm_sec:02} GMT".encode()

@@ -35,7 +35,7 @@ async def served(app: QuartTrio) -> AsyncIterator[int]:
         app.nursery = nursery
         listeners = await open_listeners(LOOPBACK, [])
         stop = trio.Event()
-        nursery.start_soon(Door(app, LIMITS, None, os.urandom).serve, listeners, stop)
+        nursery.start_soon(Door(lambda: app, LIMITS, None, os.urandom).serve, listeners, stop)
         yield listeners[0].socket.getsockname()[1]
         stop.set()
 
