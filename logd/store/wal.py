@@ -1,7 +1,7 @@
 """The WAL of one project on disk: one file is written at a time, synced once a group."""
 
 import contextlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import msgspec
@@ -10,6 +10,7 @@ from logd.entry import ProjectId, Seq
 from logd.errors import Corruption, StorageFailed, StorageFull, UnsupportedFormat
 from logd.format import wal as codec
 from logd.store.files import NO_SPACE, File, FileLayer
+from logd.store.spans import Span
 
 
 class WalWriter:
@@ -80,11 +81,14 @@ def _storage_error(error: OSError) -> StorageFull | StorageFailed:
 
 
 class WalContent(msgspec.Struct, frozen=True):
-    """What a WAL file holds. `end`: where its last valid frame ends; `damage`: each place at which
-    something is not a frame, `torn_bytes` at the end, where nothing valid follows, apart."""
+    """What a WAL file holds. `data`: all of it; `spans`: the frames' sequence numbers; `end`: where
+    the last valid frame ends; `damage`: each place at which something is not a frame, `torn_bytes`
+    at the end, where nothing valid follows, apart."""
 
     path: Path
+    data: bytes
     frames: tuple[codec.Frame, ...]
+    spans: tuple[Span, ...]
     end: int
     damage: tuple[Corruption, ...]
     torn_bytes: int
@@ -108,14 +112,14 @@ def read_wal(file: File, project: ProjectId) -> WalContent:
         return _headless(file.path, data, error)
     if owner != project:
         damage = Corruption(file.path, 16, "the file belongs to another project")
-        return WalContent(file.path, (), 0, (damage,), 0)
+        return WalContent(file.path, data, (), (), 0, (damage,), 0)
     return _collect(file.path, data, codec.HEADER_BYTES)
 
 
 def _headless(path: Path, data: bytes, error: ValueError) -> WalContent:
     """A file that never got its header holds nothing; one with a damaged header still frames."""
     if len(data) < codec.HEADER_BYTES:
-        return WalContent(path, (), 0, (), len(data))
+        return WalContent(path, data, (), (), 0, (), len(data))
     content = _collect(path, data, codec.HEADER_BYTES)
     damage = Corruption(path, 0, str(error))
     return msgspec.structs.replace(content, damage=(damage, *content.damage))
@@ -124,15 +128,27 @@ def _headless(path: Path, data: bytes, error: ValueError) -> WalContent:
 def _collect(path: Path, data: bytes, start: int) -> WalContent:
     frames: list[codec.Frame] = []
     damage: list[Corruption] = []
-    end, torn = start, 0
+    torn = 0
     for offset, found in codec.decode_frames(data, start):
         if isinstance(found, codec.Frame):
             frames.append(found)
-            end = offset + codec.FRAME_BYTES + len(found.body)
-            if found.idempotency is not None:
-                end += 2 * codec.DIGEST_BYTES
         elif found.torn:
             torn = found.length
         else:
             damage.append(Corruption(path, offset, f"{found.length} bytes are no frame"))
-    return WalContent(path, tuple(frames), end, tuple(damage), torn)
+    return WalContent(
+        path, data, tuple(frames), tuple(_spans(frames)), len(data) - torn, tuple(damage), torn
+    )
+
+
+def _spans(frames: Sequence[codec.Frame]) -> Iterator[Span]:
+    """In the order of the file; frames that follow each other are one."""
+    start = stop = -1
+    for frame in frames:
+        if frame.first_seq != stop:
+            if stop >= 0:
+                yield start, stop
+            start = frame.first_seq
+        stop = frame.first_seq + frame.count
+    if stop >= 0:
+        yield start, stop
