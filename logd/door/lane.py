@@ -1,4 +1,4 @@
-"""The fast lane: plain requests to the data plane, answered without the HTTP server behind it.
+"""The fast lane: plain requests to the data plane, and probes, without the HTTP server behind it.
 
 Each connection begins here. A request is the lane's if its head is beyond doubt and its path is
 hot; it is answered by the same `Api.answer` that the app calls. The first request that is not,
@@ -33,9 +33,10 @@ _RECEIVE_BYTES: Final = 65_536
 _WATCH_SECONDS: Final = 1.0
 _BODY_RECEIVE_BYTES: Final = 1 << 20
 _END_OF_HEAD: Final = b"\r\n\r\n"
-_HOT_BEGINNINGS: Final = (b"POST /v1/ingest", b"GET /v1/projects/")
+_HOT_BEGINNINGS: Final = (b"POST /v1/ingest", b"GET /v1/projects/", b"GET /livez", b"GET /readyz")
 _HOT: Final = re.compile(
-    rb"(?:POST /v1/ingest|GET /v1/projects/[0-9a-f-]{36}/logs(?:/stats|/log_[0-9a-f-]{36})?)"
+    rb"(?:POST /v1/ingest|GET /v1/projects/[0-9a-f-]{36}/logs(?:/stats|/log_[0-9a-f-]{36})?"
+    rb"|GET /(?:livez|readyz))"
     rb"(?:\?[!-~]*)? HTTP/1\.1\r\n"
 )
 _DOUBTFUL: Final = frozenset(
