@@ -35,6 +35,7 @@ from logd.door import systemd
 from logd.door.limits import limits_of
 from logd.door.listener import Door, load_tls, open_listeners
 from logd.errors import LogdError
+from logd.format.chunk import BLOCK_ENTRIES
 from logd.store.files import OsFiles
 from logd.store.layout import DataLayout
 from logd.store.limits import StoreLimits
@@ -73,7 +74,7 @@ def run(config: Config, environ: Mapping[str, str]) -> int:
     logging.basicConfig(
         level=config.log_level.upper(), format="%(asctime)s %(levelname)s %(name)s: %(message)s"
     )
-    prepare_process()
+    prepare_process(config)
     code = 0
     try:
         trio.run(_run_until_signal, config, environ)
@@ -93,10 +94,10 @@ def _single(error: BaseException) -> Iterator[BaseException]:
         yield error
 
 
-def prepare_process() -> None:
+def prepare_process(config: Config) -> None:
     """What the whole process needs, before `serve`."""
     _raise_descriptor_limit()
-    set_up_allocator()
+    set_up_allocator(thrifty=config.profile == "edge")
     sys.setswitchinterval(_SWITCH_SECONDS)
     fold("\u00c9")  # its table is made now, not in the first query that needs it
 
@@ -183,6 +184,7 @@ def _control(layout: DataLayout) -> Control:
 def store_limits(config: Config) -> StoreLimits:
     return StoreLimits(
         chunk_entries=config.chunk_entries,
+        block_entries=min(BLOCK_ENTRIES, max(256, config.chunk_entries // 4)),
         chunk_bytes=config.chunk_bytes,
         segment_bytes=config.segment_bytes,
         segment_seconds=config.segment_seconds,

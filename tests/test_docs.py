@@ -33,7 +33,7 @@ def test_every_option_is_in_the_operations_page_with_its_default() -> None:
 
 def number(text: str) -> int:
     digits = int(re.sub(r"\D", "", text))
-    return digits << 20 if "MiB" in text else digits
+    return digits << (20 if "MiB" in text else 10 if "KiB" in text else 0)
 
 
 def parsers(parser: argparse.ArgumentParser) -> Iterator[argparse.ArgumentParser]:
