@@ -127,7 +127,7 @@ EDGE: Final[Mapping[str, object]] = {
     "body_memory_bytes": 2 * MIB,
     "tail_bytes": 2 * MIB,
     "chunk_entries": 4096,
-    "chunk_bytes": 768 * KIB,
+    "chunk_bytes": 512 * KIB,
     "segment_bytes": 64 * MIB,
     "cache_bytes": 512 * KIB,
     "query_threads": 1,

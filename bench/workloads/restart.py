@@ -10,7 +10,8 @@ from bench.results import PeerRun, RecoveryFigures
 from bench.workloads.setting import Setting
 
 _ENTRIES: Final = 60 * BLOCK
-"""Less than makes logd write a chunk: what is measured is the replay of a full tail."""
+"""Less than makes logd write a chunk, with the budgets of its default profile: what is measured
+is the replay of a full tail."""
 
 _LOADS: Final = ((1_000, 1), (1, 64))
 """Batch size and connections."""

@@ -217,7 +217,8 @@ class _Callbacks:
 def _read_head(data: bytes) -> _Request | None:
     """The request, None where there is any doubt. A client's heads differ in little but the
     Content-Length, so most were read before."""
-    if not _HOT.match(data) or not data.isascii():
+    whole = len(data) <= MAX_HEAD_BYTES and data.endswith(_END_OF_HEAD)
+    if not whole or not _HOT.match(data) or not data.isascii():
         return None
     found = _Callbacks()
     parser = httptools.HttpRequestParser(found)

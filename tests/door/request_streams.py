@@ -4,8 +4,8 @@ import gzip
 import random
 from typing import Final, NamedTuple
 
-LAST: Final = b"the-last-one"
-"""The request id of the request that ends each stream."""
+LAST: Final = b"GET /livez HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n"
+"""Ends each stream, and the connection, also where it becomes part of a damaged request."""
 
 
 class Names(NamedTuple):
@@ -22,8 +22,7 @@ def make_stream(chance: random.Random, names: Names) -> list[bytes]:
     data = b"".join(_request(chance, names) for _ in range(chance.randrange(1, 5)))
     if chance.random() < 0.3:
         data = _damaged(data, chance)
-    data += b"GET /livez HTTP/1.1\r\nHost: a\r\nX-Request-Id: %b\r\n\r\n" % LAST
-    return _pieces(data, chance)
+    return _pieces(data + LAST, chance)
 
 
 def _pieces(data: bytes, chance: random.Random) -> list[bytes]:
@@ -253,6 +252,7 @@ _EXTRAS: Final = (
     b"X-Request-Id: mine",
     b"X-Request-Id: not sane",
     b"X: " + b"a" * 5_000,
+    b"X: " + b"a" * 40_000,
     b"X: \x00",
     b"X: \x01\x7f",
     b"X: a\rb",
