@@ -28,6 +28,7 @@ examples:
   python -m bench --smoke
   python -m bench --peers logd,victorialogs --victorialogs /opt/victoria-logs --runs 3 --json r.json
   python -m bench --from-json r.json --report docs/benchmarks.md --chart docs/benchmarks.svg
+  python -m bench --peers logd --only restart,memory --profile edge
   python -m bench --peers logd --only scale --scale 100k,1M,10M
 
 Exit code: 0, or 1 when an answer was wrong, a request failed, or a durable store lost entries.
@@ -86,6 +87,8 @@ def _parser() -> argparse.ArgumentParser:
     add("--report", type=Path, help="write the report, Markdown, here")
     add("--chart", type=Path, help="draw a chart here, .svg or .png (needs matplotlib)")
     add("--from-json", type=Path, help="measure nothing; report these results")
+    add("--profile", choices=("default", "edge"), default="default",
+        help="the profile of the logd that is started")  # fmt: skip
     add("--logd-url", type=Address.of_url, help="a running daemon; its user's token is taken "
         "from LOGD_BENCH_TOKEN")  # fmt: skip
     add("--victorialogs", metavar="BINARY", help="a binary of its server")
@@ -116,7 +119,9 @@ def _order(options: argparse.Namespace, work: Path) -> suite.Order:
 
 def _available(options: argparse.Namespace) -> dict[str, Callable[[], Peer]]:
     token = os.environ.get("LOGD_BENCH_TOKEN", "")
-    peers: dict[str, Callable[[], Peer]] = {"logd": partial(Logd, options.logd_url, token)}
+    peers: dict[str, Callable[[], Peer]] = {
+        "logd": partial(Logd, options.logd_url, token, options.profile)
+    }
     if options.victorialogs or options.victorialogs_url:
         peers["victorialogs"] = partial(
             VictoriaLogs, options.victorialogs, options.victorialogs_url

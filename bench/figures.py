@@ -135,6 +135,23 @@ def _ready(run: PeerRun) -> float | None:
     return run.restart.ready_s if run.restart else None
 
 
+def replay(batch: int) -> Figure:
+    def read(run: PeerRun) -> float | None:
+        found = [figures.replayed_per_s for figures in run.recovery if figures.batch == batch]
+        return found[0] if found else None
+
+    title = f"replay after SIGKILL, batch {batch:,}"
+    return Figure(title, "entries/s", read, higher_is_better=True)
+
+
+def _killed(run: PeerRun) -> float | None:
+    return max((figures.ready_s for figures in run.recovery), default=None)
+
+
+def _empty(run: PeerRun) -> float | None:
+    return min((figures.empty_ready_s for figures in run.recovery), default=None)
+
+
 def _beside_p99(run: PeerRun) -> float | None:
     return run.mixed.beside_p99_ms if run.mixed else None
 
@@ -151,8 +168,21 @@ IDLE: Final = Figure("memory just started (RSS)", "MB", _idle)
 FILLED: Final = Figure("memory after ingest (RSS)", "MB", _filled)
 LOST: Final = Figure("acknowledged and lost by SIGKILL", "", _lost)
 READY: Final = Figure("clean start on a full store", "s", _ready)
+EMPTY: Final = Figure("start on an empty directory", "s", _empty)
+KILLED: Final = Figure("start after SIGKILL, full tail", "s", _killed)
 BESIDE: Final = Figure("p99 of a write beside a heavy query", "ms", _beside_p99)
-FOOTPRINT: Final = (indexed_cpu(), DISK, IDLE, FILLED, READY, BESIDE)
+FOOTPRINT: Final = (
+    indexed_cpu(),
+    DISK,
+    IDLE,
+    FILLED,
+    EMPTY,
+    READY,
+    KILLED,
+    replay(1_000),
+    replay(1),
+    BESIDE,
+)
 
 TARGETS: Final = (
     Target(rate(1_000, 1), factor=1.25),
@@ -171,5 +201,7 @@ TARGETS: Final = (
     Target(DISK, limit=26.0, factor=0.88),
     Target(FILLED, limit=200.0),
     Target(IDLE, limit=60.0),
+    Target(READY, limit=0.5),
+    Target(replay(1_000), limit=500_000.0),
     Target(LOST, limit=0.0),
 )

@@ -1,5 +1,6 @@
 """What a server costs, read from /proc and the file system: CPU, memory, disk."""
 
+import contextlib
 import os
 import time
 from dataclasses import dataclass
@@ -72,6 +73,22 @@ def memory(pid: int) -> Memory:
         pss += sizes["Pss"]
         anonymous += sizes["Pss_Anon"]
     return Memory(rss, pss, anonymous)
+
+
+def forget_peak(pid: int) -> None:
+    """From now on `peak` counts anew. The processes must be ours."""
+    for member in process_tree(pid):
+        Path(f"/proc/{member}/clear_refs").write_text("5")
+
+
+def peak(pid: int) -> int:
+    """The highest resident size, in bytes: the sum of what each process had at its own worst."""
+    total = 0
+    for member in process_tree(pid):
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+            lines = Path(f"/proc/{member}/status").read_text().splitlines()
+            total += sum(int(line.split()[1]) * _KIB for line in lines if line[:6] == "VmHWM:")
+    return total
 
 
 def disk(directory: Path) -> Disk:

@@ -18,7 +18,7 @@ MINUTE_MS: Final = 60_000
 
 @dataclass(frozen=True)
 class Query:
-    """The newest `PAGE` entries that meet every condition, and their exact number.
+    """The newest `page` entries that meet every condition, and their exact number.
 
     `words`: whole words, all of them. `phrase`: these words adjacent. `prefix`: the start of a
     word. `substring`: anywhere, also within a word. `from_ms` inclusive, `to_ms` exclusive.
@@ -35,6 +35,7 @@ class Query:
     from_ms: int | None = None
     to_ms: int | None = None
     worst_case: bool = False
+    page: int = PAGE
 
 
 def queries(entries: int) -> tuple[Query, ...]:

@@ -12,7 +12,17 @@ T = TypeVar("T")
 
 def table(results: Results) -> str:
     """For the terminal: targets, loads, questions, footprint, crashes."""
-    parts = [_disturbance, _targets, _loads, _questions, _footprint, _crashes, _mixed, _scale]
+    parts = [
+        _disturbance,
+        _targets,
+        _loads,
+        _questions,
+        _footprint,
+        _memory,
+        _crashes,
+        _mixed,
+        _scale,
+    ]
     return "\n".join(part(results) for part in parts)
 
 
@@ -31,6 +41,7 @@ def markdown(results: Results) -> str:
             _questions(results),
             _first_questions(results),
             _footprint(results),
+            _memory(results),
             _mixed(results),
             _crashes(results),
             _scale(results),
@@ -197,6 +208,20 @@ def _first_questions(results: Results) -> str:
 
 def _footprint(results: Results) -> str:
     return _comparison(results, "CPU, disk, memory, restart", FOOTPRINT)
+
+
+def _memory(results: Results) -> str:
+    rows = []
+    for run in results.runs:
+        for found in run.memory:
+            cells = [f"{run.peer}, run {run.run}, {found.what}", number(found.ready / 1e6)]
+            cells += [number(found.peak / 1e6), number(found.peak / 2**20)]
+            rate = found.entries_per_s
+            rows.append([*cells, "-" if rate is None else number(rate)])
+    if not rows:
+        return ""
+    head = ["", "just started, MB", "peak, MB", "peak, MiB", "entries/s"]
+    return "## Memory at work (RSS)\n\n" + grid(head, rows)
 
 
 def _mixed(results: Results) -> str:

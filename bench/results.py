@@ -81,6 +81,32 @@ class RestartFigures(msgspec.Struct, frozen=True, kw_only=True):
     ready_s: float
 
 
+class RecoveryFigures(msgspec.Struct, frozen=True, kw_only=True):
+    """Starts: on an empty directory, and after a SIGKILL right after `entries` were acknowledged,
+    in requests of `batch`. Each `ready_s` is the
+    shortest of some starts: what takes longer has waited for others."""
+
+    entries: int
+    batch: int
+    empty_ready_s: float
+    ready_s: float
+
+    @property
+    def replayed_per_s(self) -> float:
+        """Over what the recovery added to the start."""
+        return self.entries / max(self.ready_s - self.empty_ready_s, 1e-3)
+
+
+class MemoryFigures(msgspec.Struct, frozen=True, kw_only=True):
+    """Resident bytes: `ready` when just started, `peak` while `what` was done. `entries_per_s`:
+    of a load."""
+
+    what: str
+    ready: int
+    peak: int
+    entries_per_s: float | None = None
+
+
 class CrashFigures(msgspec.Struct, frozen=True, kw_only=True):
     """SIGKILL in the middle of a load. `lost`: acknowledged entries that were not found again.
     `refused`: requests answered with an error before."""
@@ -117,6 +143,8 @@ class PeerRun(msgspec.Struct, kw_only=True):
     store: StoreFigures | None = None
     mixed: MixedFigures | None = None
     restart: RestartFigures | None = None
+    recovery: list[RecoveryFigures] = []
+    memory: list[MemoryFigures] = []
     crashes: list[CrashFigures] = []
     scale: list[ScaleFigures] = []
     error: str = ""

@@ -18,10 +18,10 @@ from bench.procstat import cpu_seconds, machine_busy_seconds
 from bench.queries import queries
 from bench.results import CorpusInfo, PeerInfo, PeerRun, Results
 from bench.server import ServerFailed
-from bench.workloads import crash, filled, ingest, scale
+from bench.workloads import at_work, crash, filled, ingest, restart, scale
 from bench.workloads.setting import Progress, Scope, Setting
 
-PARTS: Final = ("fill", "queries", "mixed", "ingest", "crash", "scale")
+PARTS: Final = ("fill", "queries", "mixed", "ingest", "restart", "memory", "crash", "scale")
 """What can be selected. `queries` and `mixed` need the filled store, so they imply `fill`."""
 
 _BYTES_PER_ENTRY: Final = 1_200
@@ -108,6 +108,10 @@ def _parts(setting: Setting, into: PeerRun, parts: frozenset[str]) -> None:
         filled.run(setting, into, "queries" in parts, "mixed" in parts)
     if "ingest" in parts:
         ingest.run(setting, into)
+    if "restart" in parts:
+        restart.run(setting, into)
+    if "memory" in parts:
+        at_work.run(setting, into)
     if "crash" in parts:
         crash.run(setting, into)
     if "scale" in parts and setting.scope.scale:

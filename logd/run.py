@@ -14,14 +14,14 @@ import sys
 import time
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager, contextmanager
-from typing import Final
+from functools import cache
+from typing import Any, Final
 
 import msgspec
 import trio
 
 import logd
 from logd.allocator import set_up_allocator
-from logd.api.app import make_app
 from logd.api.dispatch import Api
 from logd.api.openapi import document
 from logd.api.routes import ROUTES
@@ -36,6 +36,7 @@ from logd.door import systemd
 from logd.door.limits import limits_of
 from logd.door.listener import Door, load_tls, open_listeners
 from logd.errors import LogdError
+from logd.format.chunk import BLOCK_ENTRIES
 from logd.store.files import OsFiles
 from logd.store.layout import DataLayout
 from logd.store.limits import StoreLimits
@@ -75,7 +76,7 @@ def run(config: Config, environ: Mapping[str, str]) -> int:
     logging.basicConfig(
         level=config.log_level.upper(), format="%(asctime)s %(levelname)s %(name)s: %(message)s"
     )
-    prepare_process()
+    prepare_process(config)
     code = 0
     try:
         trio.run(_run_until_signal, config, environ)
@@ -95,10 +96,10 @@ def _single(error: BaseException) -> Iterator[BaseException]:
         yield error
 
 
-def prepare_process() -> None:
+def prepare_process(config: Config) -> None:
     """What the whole process needs, before `serve`."""
     _raise_descriptor_limit()
-    set_up_allocator()
+    set_up_allocator(thrifty=config.profile == "edge")
     sys.setswitchinterval(_SWITCH_SECONDS)
     fold("\u00c9")  # its table is made now, not in the first query that needs it
 
@@ -123,9 +124,11 @@ async def serve(
     stop: trio.Event,
     environ: Mapping[str, str],
     *,
+    lane: bool = True,
     task_status: trio.TaskStatus[Running] = trio.TASK_STATUS_IGNORED,
 ) -> None:
-    """The daemon, until `stop`.
+    """The daemon, until `stop`. `lane`: hot requests may be answered in the fast lane; without it
+    the HTTP server has them all, with the same answers.
 
     Raises DirectoryLocked, UnsupportedFormat, BadConfig and OSError before anything is served.
     """
@@ -138,12 +141,16 @@ async def serve(
                 random_bytes=os.urandom,
                 max_body_bytes=config.max_body_bytes,
                 serving=lambda: not stop.is_set(),
-                openapi=document(ROUTES, logd.__version__),
+                openapi=_openapi,
             )
             api = Api(services)
-            app = make_app(api)
-            app.nursery = nursery
-            door = Door(app, limits_of(config, _descriptors()), _tls(config), PooledRandom(), api)
+            door = Door(
+                lambda: _make_app(api, nursery),
+                limits_of(config, _descriptors()),
+                _tls(config),
+                PooledRandom(),
+                api if lane else None,
+            )
             listeners = await open_listeners(
                 config.listen, systemd.inherited_sockets(environ, os.getpid())
             )
@@ -179,6 +186,7 @@ def _control(layout: DataLayout) -> Control:
 def store_limits(config: Config) -> StoreLimits:
     return StoreLimits(
         chunk_entries=config.chunk_entries,
+        block_entries=min(BLOCK_ENTRIES, max(256, config.chunk_entries // 4)),
         chunk_bytes=config.chunk_bytes,
         segment_bytes=config.segment_bytes,
         segment_seconds=config.segment_seconds,
@@ -194,6 +202,21 @@ def _logs(config: Config, layout: DataLayout) -> AbstractAsyncContextManager[Log
     relaxed = config.durability == "interval"
     interval_s = config.sync_interval_ms / 1000 if relaxed else None
     return open_logs(store, time.time_ns, config.query_threads, interval_s, builder.rest)
+
+
+@cache
+def _openapi() -> bytes:
+    """Made when somebody asks: few do, and it takes a megabyte."""
+    return document(ROUTES, logd.__version__)
+
+
+def _make_app(api: Api, nursery: trio.Nursery) -> Any:
+    """The ASGI app. Why so late: see `door/server.py`."""
+    from logd.api.app import make_app
+
+    app = make_app(api)
+    app.nursery = nursery
+    return app
 
 
 async def _chores(identity: Identity) -> None:

@@ -1,5 +1,6 @@
 """The real daemon, in this process, on a loopback socket."""
 
+import ssl
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
@@ -78,8 +79,11 @@ class DaemonFactory(Protocol):
 
 
 @asynccontextmanager
-async def running_daemon(data: Path, **options: Any) -> AsyncIterator[Daemon]:
-    """Stops it in the end, in an orderly way."""
+async def running_daemon(
+    data: Path, *, lane: bool = True, trust: ssl.SSLContext | None = None, **options: Any
+) -> AsyncIterator[Daemon]:
+    """Stops it in the end, in an orderly way. `lane`: its door has a fast lane;
+    `trust`: the TLS of its clients, where it has a certificate."""
     defaults: dict[str, Any] = {
         "listen": (Address("127.0.0.1", 0),),
         "min_free_disk_bytes": 0,
@@ -91,7 +95,7 @@ async def running_daemon(data: Path, **options: Any) -> AsyncIterator[Daemon]:
     stop, stopped = trio.Event(), trio.Event()
 
     async def serve_and_say(task_status: trio.TaskStatus[Running]) -> None:
-        await serve(config, stop, environ, task_status=task_status)
+        await serve(config, stop, environ, lane=lane, task_status=task_status)
         stopped.set()
 
     async with trio.open_nursery() as nursery:
@@ -99,7 +103,9 @@ async def running_daemon(data: Path, **options: Any) -> AsyncIterator[Daemon]:
         reply = await trio.to_thread.run_sync(
             admin_call, data, Quickstart(ADMIN_EMAIL, "Acme", "acme", "Web shop")
         )
-        async with httpx.AsyncClient(base_url=running.urls[0], trust_env=False, timeout=30) as http:
+        async with httpx.AsyncClient(
+            base_url=running.urls[0], trust_env=False, timeout=30, verify=trust or True
+        ) as http:
             yield Daemon(
                 url=running.urls[0],
                 data=data,

@@ -38,7 +38,7 @@ def said(text: str) -> object:
 
 def number(text: str) -> int:
     digits = int(re.sub(r"\D", "", text))
-    return digits << 20 if "MiB" in text else digits
+    return digits << (20 if "MiB" in text else 10 if "KiB" in text else 0)
 
 
 def parsers(parser: argparse.ArgumentParser) -> Iterator[argparse.ArgumentParser]:

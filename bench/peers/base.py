@@ -10,7 +10,7 @@ from bench.corpus import START_MS, STEP_MS, Corpus
 from bench.http import Address, Connection, ConnectionLost, Response
 from bench.load import LoadPlan, LoadResult, run_load
 from bench.oracle import Hit
-from bench.procstat import cpu_seconds
+from bench.procstat import Memory, cpu_seconds, memory
 from bench.queries import Query
 from bench.server import Server, free_port
 from bench.wire import RequestFile, RequestForm, write_requests
@@ -114,6 +114,8 @@ class HttpPeer(ABC):
         self._server: Server | None = None
         self._data: Path | None = None
         self._connection: Connection | None = None
+        self.ready_memory: Memory | None = None
+        """Of the server when it was ready, and had been asked nothing but that."""
         self.address = address or Address("127.0.0.1", 0)
         self._end_ms = START_MS + 1
 
@@ -139,6 +141,7 @@ class HttpPeer(ABC):
             self._server = Server(self.command(data), data.parent / f"{data.name}.log")
         self._connection = Connection(self.address)
         seconds = self._server.wait_ready(self._is_ready) if self._server else 0.0
+        self.ready_memory = memory(self._server.pid) if self._server else None
         if is_new:
             self.enrol()
         return seconds

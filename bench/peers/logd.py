@@ -14,7 +14,7 @@ from bench.corpus import timestamp
 from bench.http import Address, get, head, post
 from bench.oracle import Hit
 from bench.peers.base import HttpPeer, LevelsReply, PeerError, Question, milliseconds
-from bench.queries import PAGE, Query
+from bench.queries import Query
 from bench.wire import RequestForm
 
 _COMMAND = (sys.executable, "-m", "logd.cli.main")
@@ -50,15 +50,27 @@ class Logd(HttpPeer):
         "each entry on the wire carries its `projectId` (52 bytes more than for the others)",
     )
 
-    def __init__(self, address: Address | None = None, token: str = "") -> None:
+    def __init__(
+        self, address: Address | None = None, token: str = "", profile: str = "default"
+    ) -> None:
         super().__init__(address)
-        self.version = "this tree" if address is None else "remote"
+        self.version = f"this tree, profile {profile}" if address is None else "remote"
+        self._profile = profile
         self._token = token
         self._project = self._key = self._organisation = ""
 
     def command(self, data: Path) -> list[str]:
         listen = f"{self.address.host}:{self.address.port}"
-        return [*_COMMAND, "serve", "--data", str(data), "--listen", listen]
+        return [
+            *_COMMAND,
+            "serve",
+            "--data",
+            str(data),
+            "--listen",
+            listen,
+            "--profile",
+            self._profile,
+        ]
 
     def readiness(self) -> bytes:
         return get("/readyz", self.address)
@@ -101,7 +113,7 @@ class Logd(HttpPeer):
         return RequestForm(start, body)
 
     def question(self, query: Query) -> Question:
-        parameters: list[tuple[str, str]] = [("limit", str(PAGE))]
+        parameters: list[tuple[str, str]] = [("limit", str(query.page))]
         if query.level:
             parameters.append(("level", query.level))
         if query.from_ms is not None and query.to_ms is not None:

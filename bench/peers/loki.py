@@ -11,7 +11,7 @@ import msgspec
 from bench.http import Address, get, head
 from bench.oracle import Hit
 from bench.peers.base import HttpPeer, LevelsReply, Question, milliseconds
-from bench.queries import PAGE, Query
+from bench.queries import Query
 from bench.server import free_port
 from bench.wire import RequestForm
 
@@ -148,7 +148,7 @@ class Loki(HttpPeer):
             "query": text,
             "start": str(start * _NS),
             "end": str(end * _NS),
-            "limit": str(PAGE),
+            "limit": str(query.page),
             "direction": "backward",
         }
         count = f"sum(count_over_time({text}[{end - start}ms]))"

@@ -11,7 +11,7 @@ from bench.corpus import timestamp
 from bench.http import Address, get, head, post
 from bench.oracle import Hit
 from bench.peers.base import HttpPeer, LevelsReply, Question, milliseconds
-from bench.queries import PAGE, Query
+from bench.queries import Query
 from bench.wire import RequestForm
 
 _INGEST = "/insert/jsonline?_stream_fields=source&_msg_field=message&_time_field=timestamp"
@@ -90,7 +90,7 @@ class VictoriaLogs(HttpPeer):
     def question(self, query: Query) -> Question:
         text = self._logsql(query)
         return Question(
-            self._post("/select/logsql/query", query=text, limit=str(PAGE)),
+            self._post("/select/logsql/query", query=text, limit=str(query.page)),
             self._post("/select/logsql/stats_query", query=f"{text} | stats count() as n"),
         )
 

@@ -25,7 +25,7 @@ def _fill(setting: Setting, into: PeerRun) -> None:
     """The main load; then rest; then the footprint."""
     peer, entries = setting.peer, setting.scope.entries
     setting.say(f"filling with {entries:,} entries")
-    idle = memory(peer.pid) if peer.pid is not None else None
+    idle = peer.ready_memory if isinstance(peer, HttpPeer) else None
     before = cpu_now(peer)
     stored = peer.ingest(Portion(setting.corpus, 0, entries), setting.work)
     filled = memory(peer.pid) if peer.pid is not None else None

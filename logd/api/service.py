@@ -15,14 +15,14 @@ from logd.entry import RandomBytes
 @dataclass(frozen=True)
 class Services:
     """`max_body_bytes` bounds an ingest body, as sent and decompressed. `serving`: whether the
-    daemon wants new requests; when it is stopping it does not. `openapi`: the document."""
+    daemon wants new requests; when it is stopping it does not. `openapi`: makes the document."""
 
     identity: Identity
     logs: Logs
     random_bytes: RandomBytes
     max_body_bytes: int
     serving: Callable[[], bool]
-    openapi: bytes
+    openapi: Callable[[], bytes]
 
     @property
     def control(self) -> Control:

@@ -67,7 +67,7 @@ def run(args: argparse.Namespace) -> int:
     logging.basicConfig(level="WARNING", format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     with owned_control(config.data) as control:
         secrets = _secrets(control, config.data / SECRETS_FILE, anew=args.new_secrets)
-    prepare_process()
+    prepare_process(config)
     trio.run(_serve, config, secrets)
     return OK
 

@@ -137,7 +137,7 @@ def read_reply(read: Read) -> list[BuiltChunk]:
 def main() -> None:
     for number in (signal.SIGINT, signal.SIGTERM):  # they are meant for the daemon
         signal.signal(number, signal.SIG_IGN)
-    set_up_allocator(_KEPT_BYTES)
+    set_up_allocator(thrifty=False, kept_bytes=_KEPT_BYTES)
     gc.disable()  # a job makes no cycles, and many objects
     with open(0, "rb") as jobs, open(1, "wb") as replies:
         while _wait_for(jobs):

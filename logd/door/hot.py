@@ -14,13 +14,14 @@ import msgspec
 
 from logd.api.exchange import HeadText, read_head
 from logd.api.express import Ticket, ticket_of
-from logd.door.http1 import HOST
+from logd.door.heads import HOST
 from logd.door.limits import MAX_HEAD_BYTES
 
 _HOT_BEGINNINGS: Final = (b"POST /v1/ingest", b"GET /v1/projects/", b"GET /readyz", b"GET /livez")
 _HOT: Final = re.compile(
-    rb"POST /v1/ingest[ ?]|GET /v1/projects/[0-9a-f-]{36}/logs(?:/stats|/log_[0-9a-f-]{36})?[ ?]"
-    rb"|GET /(?:ready|live)z[ ?]"  # who probes and sends on one connection stays in the lane
+    rb"(?:POST /v1/ingest|GET /v1/projects/[0-9a-f-]{36}/logs(?:/stats|/log_[0-9a-f-]{36})?"
+    rb"|GET /(?:livez|readyz))"  # who probes and sends on one connection stays in the lane
+    rb"(?:\?[!-~]*)? HTTP/1\.1\r\n"
 )
 _USUAL_BYTES: Final = 2048
 _DOUBTFUL: Final = frozenset(
@@ -76,7 +77,7 @@ def _read(data: bytes) -> Request | None:
         parser.feed_data(data)
     except (httptools.HttpParserError, httptools.HttpParserUpgrade):
         return None
-    if not found.complete or parser.get_http_version() != "1.1":
+    if not found.complete:
         return None
     method = parser.get_method().decode()
     length = _body_length(method, found.headers)

@@ -12,7 +12,6 @@ bounded accordingly, and the tests of the door go through every one of these pla
 import contextlib
 import dataclasses
 import logging
-import re
 from collections.abc import Awaitable, Callable
 from typing import Any, Final, cast
 
@@ -33,6 +32,7 @@ from hypercorn.utils import parse_socket_addr
 from logd.api.errors import BadHead
 from logd.api.exchange import new_request_id
 from logd.api.problems import problem_response
+from logd.door.heads import HOST, REASONS
 from logd.door.limits import KEEP_ALIVE_SECONDS, MAX_HEAD_BYTES
 from logd.door.stream import GuardedStream
 from logd.entry import RandomBytes
@@ -41,10 +41,7 @@ log = logging.getLogger("logd.door")
 
 _RECEIVE_BYTES: Final = 65_536
 
-_LABEL: Final = rb"[0-9A-Za-z_-]{1,63}"
-HOST: Final = re.compile(
-    rb"(?:%b(?:\.%b)*\.?|\[[0-9A-Fa-f:.]+\])?(?::[0-9]{1,5})?" % (_LABEL, _LABEL)
-)
+_Sendable = h11.Response | h11.InformationalResponse | h11.Data | h11.EndOfMessage
 
 _REFUSALS: Final = {
     400: ("malformed_request", "this is not an HTTP/1.1 request"),
@@ -157,6 +154,20 @@ class HttpConnection(TCPServer):
             self._reading.cancel()
 
 
+class _Parser(h11.Connection):
+    """h11, which takes bytes behind a connection's last request for an error. Hypercorn would close
+    for that before the request is answered; here they are nobody's."""
+
+    def receive_data(self, data: bytes) -> None:
+        if not data or self.their_state is not h11.MUST_CLOSE:
+            super().receive_data(data)
+
+    def next_event(self) -> h11.Event | type[h11.NEED_DATA] | type[h11.PAUSED]:
+        if self.their_state is h11.MUST_CLOSE:
+            return h11.NEED_DATA
+        return super().next_event()
+
+
 class _Http1(H11Protocol):
     """HTTP/1.1 and nothing else."""
 
@@ -176,7 +187,9 @@ class _Http1(H11Protocol):
         super().__init__(
             app, config, context, task_group, connection_state, ssl, client, server, send
         )
+        self.connection = _Parser(h11.SERVER, max_incomplete_event_size=MAX_HEAD_BYTES)
         self._random_bytes = random_bytes
+        self._method = b""
 
     async def handle(self, event: Event) -> None:
         try:
@@ -202,10 +215,16 @@ class _Http1(H11Protocol):
 
     async def _check_protocol(self, event: h11.Request) -> None:
         """In place of Hypercorn's, which changes to HTTP/2. Raises BadHead."""
+        self._method = event.method
         check_head(event)
 
     async def _create_stream(self, request: h11.Request) -> None:
         await super()._create_stream(_plain(request))
+
+    async def _send_h11_event(self, event: _Sendable) -> None:
+        if isinstance(event, h11.Response | h11.InformationalResponse):
+            event = dataclasses.replace(event, reason=REASONS.get(event.status_code, b""))
+        await super()._send_h11_event(event)
 
     async def _send_error_response(self, status_code: int) -> None:
         """In place of Hypercorn's: what h11 could not read."""
@@ -223,8 +242,10 @@ class _Http1(H11Protocol):
         headers = [(name.encode(), value.encode()) for name, value in response.headers]
         headers.append((b"content-length", b"%d" % len(response.body)))
         headers += self.config.response_headers("h11")
+        answers_head = self.connection.our_state is h11.SEND_RESPONSE and self._method == b"HEAD"
         await self._send_h11_event(h11.Response(status_code=response.status, headers=headers))
-        await self._send_h11_event(h11.Data(data=response.body))
+        if not answers_head:
+            await self._send_h11_event(h11.Data(data=response.body))
         await self._send_h11_event(h11.EndOfMessage())
 
 

@@ -1,4 +1,4 @@
-"""The fast lane: plain requests to the data plane, answered without the HTTP server behind it.
+"""The fast lane: plain requests to the data plane, and probes, without the HTTP server behind it.
 
 Each connection begins here. A request is the lane's if its head is beyond doubt and its path is
 hot; it is answered by the same `Api.answer` that the app calls. The first request that is not,
@@ -20,6 +20,7 @@ from logd.api.exchange import Head, Response, new_request_id
 from logd.door.body import BodyMemory, IncomingBody, Message
 from logd.door.complaints import Complaints
 from logd.door.express import Platform, Spot
+from logd.door.heads import REASONS
 from logd.door.hot import Request, hot_request, may_become_hot
 from logd.door.limits import KEEP_ALIVE_SECONDS, LINGER_SECONDS, MAX_HEAD_BYTES, Limits
 from logd.door.stream import GuardedStream
@@ -30,20 +31,6 @@ _RECEIVE_BYTES: Final = 65_536
 _WATCH_SECONDS: Final = 1.0
 _BODY_RECEIVE_BYTES: Final = 1 << 20
 _END_OF_HEAD: Final = b"\r\n\r\n"
-_REASONS: Final = {
-    200: b"OK",
-    207: b"Multi-Status",
-    400: b"Bad Request",
-    401: b"Unauthorized",
-    403: b"Forbidden",
-    404: b"Not Found",
-    413: b"Content Too Large",
-    415: b"Unsupported Media Type",
-    422: b"Unprocessable Content",
-    429: b"Too Many Requests",
-    500: b"Internal Server Error",
-    503: b"Service Unavailable",
-}
 
 
 class Lane:
@@ -204,7 +191,7 @@ class Lane:
 
     def _encode(self, response: Response, keep: bool) -> bytes:
         pieces = [
-            b"HTTP/1.1 %d %b\r\n" % (response.status, _REASONS.get(response.status, b"")),
+            b"HTTP/1.1 %d %b\r\n" % (response.status, REASONS.get(response.status, b"")),
             _header_lines(response.headers),
             b"content-length: %d\r\n" % len(response.body),
             b"" if keep else b"connection: close\r\n",

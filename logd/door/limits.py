@@ -27,7 +27,7 @@ LINGER_SECONDS: Final = 2.0
 at once would reset the connection and could take the answer from the client."""
 
 HANDSHAKE_SECONDS: Final = 10.0
-"""For TLS."""
+"""For TLS, where a request's head does not get less."""
 
 SEND_PIECE_BYTES: Final = 65_536
 """The unit of progress of a send: a piece not taken within the stall timeout ends it."""
@@ -41,6 +41,7 @@ class Limits(msgspec.Struct, frozen=True):
 
     max_connections: int
     body_memory_bytes: int
+    handshake_seconds: float
     head_seconds: float
     stall_seconds: float
     grace_seconds: float
@@ -53,6 +54,7 @@ def limits_of(config: Config, max_descriptors: int) -> Limits:
     return Limits(
         max_connections=max(1, min(config.max_connections, max_descriptors - reserved)),
         body_memory_bytes=config.body_memory_bytes,
+        handshake_seconds=min(HANDSHAKE_SECONDS, config.request_timeout_seconds),
         head_seconds=config.request_timeout_seconds,
         stall_seconds=config.stall_timeout_seconds,
         grace_seconds=config.shutdown_grace_seconds,

@@ -8,25 +8,27 @@ import errno
 import logging
 import socket
 import ssl
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import trio
-from hypercorn.app_wrappers import ASGIWrapper
-from hypercorn.trio.worker_context import WorkerContext
-from hypercorn.typing import ASGIFramework
 
 from logd.api.dispatch import Api
 from logd.config import Address
 from logd.door.body import BodyMemory
 from logd.door.complaints import Complaints
-from logd.door.http1 import HttpConnection, make_hypercorn_config
+from logd.door.heads import date_header
 from logd.door.lane import Lane
-from logd.door.limits import HANDSHAKE_SECONDS, LINGER_SECONDS, MIN_IDLE_SECONDS, Limits
-from logd.door.shell import Shell
+from logd.door.limits import LINGER_SECONDS, MIN_IDLE_SECONDS, Limits
 from logd.door.stream import GuardedStream, Transport
 from logd.entry import RandomBytes
+
+if TYPE_CHECKING:
+    from hypercorn.typing import ASGIFramework
+
+    from logd.door.server import HttpServer
 
 log = logging.getLogger("logd.door")
 
@@ -62,29 +64,31 @@ class Door:
 
     def __init__(
         self,
-        app: ASGIFramework,
+        make_app: "Callable[[], ASGIFramework]",
         limits: Limits,
         tls: ssl.SSLContext | None,
         random_bytes: RandomBytes,
         api: Api | None = None,
     ) -> None:
-        """`api`: what the fast lane answers from; without it there is no lane."""
+        """`make_app`: is called in a thread when the first connection needs the HTTP server;
+        `api`: what the fast lane answers from; without it there is no lane."""
+        self._make_app = make_app
         self._limits = limits
         self._tls = tls
         self._random_bytes = random_bytes
-        memory = BodyMemory(limits.body_memory_bytes)
-        self._app = ASGIWrapper(Shell(app, memory, limits.stall_seconds, random_bytes))
-        self._config = make_hypercorn_config()
-        self._context = WorkerContext(None)
+        self._memory = BodyMemory(limits.body_memory_bytes)
+        self._server: HttpServer | None = None
+        self._making_server = trio.Lock()
+        self._stopping = False
         self._complaints = Complaints(log)
         self._lane: Lane | None = None
         if api is not None:
             self._lane = Lane(
                 api,
                 limits,
-                memory,
+                self._memory,
                 random_bytes,
-                lambda: self._config.response_headers("h11"),
+                lambda: [date_header(time.time())],
                 self._complaints,
             )
         self._streams: set[GuardedStream] = set()
@@ -99,7 +103,9 @@ class Door:
             async with trio.open_nursery() as connections:
                 outer.start_soon(self._cut_in_the_end, stop, connections.cancel_scope)
                 await self._accept_until(stop, listeners, connections)
-                await self._context.terminated.set()
+                self._stopping = True
+                if self._server is not None:
+                    await self._server.stop()
                 if self._lane is not None:
                     self._lane.stop()
             outer.cancel_scope.cancel()
@@ -170,7 +176,7 @@ class Door:
 
     async def _guard(self, stream: GuardedStream) -> None:
         try:
-            if await stream.handshake(HANDSHAKE_SECONDS):
+            if await stream.handshake(self._limits.handshake_seconds):
                 await self._serve_connection(stream)
         except (OSError, trio.BrokenResourceError, trio.ClosedResourceError):
             pass  # the client is gone
@@ -190,14 +196,19 @@ class Door:
             if unread is None:
                 return
             stream.put_back(unread)
-        await self._http(stream).run()
+        server = await self._http_server()
+        await server.serve(stream)
 
-    def _http(self, stream: GuardedStream) -> HttpConnection:
-        return HttpConnection(
-            self._app,
-            self._config,
-            self._context,
-            stream,
-            self._limits.head_seconds,
-            self._random_bytes,
-        )
+    async def _http_server(self) -> "HttpServer":
+        """Made when it is first needed, without holding up the connections that need it not."""
+        async with self._making_server:
+            if self._server is None:
+                self._server = await trio.to_thread.run_sync(self._make_server)
+                if self._stopping:
+                    await self._server.stop()
+        return self._server
+
+    def _make_server(self) -> "HttpServer":
+        from logd.door.server import HttpServer
+
+        return HttpServer(self._make_app(), self._limits, self._memory, self._random_bytes)

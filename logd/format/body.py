@@ -150,7 +150,7 @@ def decode_body(body: bytes, project: ProjectId, received_ns: int, *, ndjson: bo
     `received_ns` dates the entries that carry no timestamp. Raises InvalidBody, InvalidEntries
     or ForeignProject.
     """
-    batch = _decode_fast(body, project, received_ns, ndjson)
+    batch = decode_fast(body, project, received_ns, ndjson)
     if batch is None:
         batch = _decode_carefully(body, project, received_ns, ndjson)
     return batch
@@ -200,8 +200,11 @@ def _fast_decoder(project: ProjectId) -> tuple[Any, Any]:
     return msgspec.json.Decoder(struct), msgspec.json.Decoder(list[struct])
 
 
-def _decode_fast(body: bytes, project: ProjectId, received_ns: int, ndjson: bool) -> Batch | None:
-    """The batch, or None where only the careful way can tell."""
+def decode_fast(
+    body: bytes, project: ProjectId, received_ns: int | Int64s, ndjson: bool
+) -> Batch | None:
+    """The batch, or None where only the careful way can tell. `received_ns`: of all entries, or
+    int64[n], of each."""
     one, many = _fast_decoder(project)
     try:
         if ndjson:
@@ -215,8 +218,10 @@ def _decode_fast(body: bytes, project: ProjectId, received_ns: int, ndjson: bool
     if not entries:
         return EMPTY
     count = len(entries)
-    if count == 1:
+    if count == 1 and isinstance(received_ns, int):
         return _one(entries[0], received_ns)
+    if not isinstance(received_ns, int) and len(received_ns) != count:
+        return None
     try:
         ts = _timestamps([e.timestamp for e in entries], received_ns)
     except BadTimestamp:
@@ -280,7 +285,7 @@ def _are_messages_in_bounds(messages: bytes, count: int) -> bool:
     )
 
 
-def _timestamps(texts: list[str | UnsetType], received_ns: int) -> Int64s:
+def _timestamps(texts: list[str | UnsetType], received_ns: int | Int64s) -> Int64s:
     """int64[n]. Raises BadTimestamp."""
     if UNSET not in texts:
         return parse_timestamps(cast(list[str], texts))

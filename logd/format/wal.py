@@ -49,7 +49,8 @@ assert HEADER_BYTES == 48
 
 MARKER: Final = b"\xfeWF\xff"
 _FRAME: Final = struct.Struct("<4sB3xIIQq")
-FRAME_BYTES: Final = _FRAME.size + 4
+_CHECKED: Final = struct.Struct(_FRAME.format + "I")
+FRAME_BYTES: Final = _CHECKED.size
 assert FRAME_BYTES == 36
 
 _NDJSON: Final = 1
@@ -119,47 +120,46 @@ def encode_frame(frame: Frame) -> list[bytes]:
 
 def decode_frames(data: bytes | memoryview, offset: int) -> Iterator[tuple[int, Frame | Damage]]:
     """(offset, what is there), from `offset` to the end of the data."""
-    view = memoryview(data)
-    whole = bytes(data) if not isinstance(data, bytes) else data
-    while offset < len(view):
-        found = _frame_at(view, offset)
+    whole = data if isinstance(data, bytes) else bytes(data)
+    while offset < len(whole):
+        found = _frame_at(whole, offset)
         if found is not None:
             yield offset, found[0]
             offset = found[1]
             continue
-        following = _next_frame(whole, view, offset + 1)
-        stop = len(view) if following is None else following
+        following = _next_frame(whole, offset + 1)
+        stop = len(whole) if following is None else following
         yield offset, Damage(offset, stop - offset, torn=following is None)
         offset = stop
 
 
-def _next_frame(whole: bytes, view: memoryview, offset: int) -> int | None:
-    while (offset := whole.find(MARKER, offset)) >= 0:
-        if _frame_at(view, offset) is not None:
+def _next_frame(data: bytes, offset: int) -> int | None:
+    while (offset := data.find(MARKER, offset)) >= 0:
+        if _frame_at(data, offset) is not None:
             return offset
         offset += 1
     return None
 
 
-def _frame_at(view: memoryview, offset: int) -> tuple[Frame, int] | None:
+def _frame_at(data: bytes, offset: int) -> tuple[Frame, int] | None:
     """(frame, offset behind it), or None where no valid frame begins."""
-    if len(view) - offset < FRAME_BYTES:
+    if len(data) - offset < FRAME_BYTES:
         return None
-    fixed = view[offset : offset + _FRAME.size]
-    marker, flags, length, count, first_seq, received_ns = _FRAME.unpack(fixed)
-    extra_bytes = 2 * DIGEST_BYTES if flags & _IDEMPOTENT else 0
-    start = offset + FRAME_BYTES + extra_bytes
-    if marker != MARKER or flags > 3 or len(view) - start < length or count == 0:
+    marker, flags, length, count, first_seq, received_ns, crc = _CHECKED.unpack_from(data, offset)
+    start = offset + FRAME_BYTES
+    if flags & _IDEMPOTENT:
+        start += 2 * DIGEST_BYTES
+    stop = start + length
+    if marker != MARKER or flags > 3 or stop > len(data) or count == 0:
         return None
-    extra = view[offset + FRAME_BYTES : start]
-    body = view[start : start + length]
-    (crc,) = _CRC.unpack_from(view, offset + _FRAME.size)
-    if zlib.crc32(body, zlib.crc32(extra, zlib.crc32(fixed))) != crc:
-        return None
+    body = data[start:stop]
+    found = zlib.crc32(data[offset : offset + _FRAME.size])
     idempotency = None
-    if extra_bytes:
-        idempotency = Idempotency(bytes(extra[:DIGEST_BYTES]), bytes(extra[DIGEST_BYTES:]))
-    frame = Frame(
-        Seq(first_seq), count, received_ns, bool(flags & _NDJSON), bytes(body), idempotency
-    )
-    return frame, start + length
+    if flags & _IDEMPOTENT:
+        extra = data[offset + FRAME_BYTES : start]
+        found = zlib.crc32(extra, found)
+        idempotency = Idempotency(extra[:DIGEST_BYTES], extra[DIGEST_BYTES:])
+    if zlib.crc32(body, found) != crc:
+        return None
+    ndjson = bool(flags & _NDJSON)
+    return Frame(first_seq, count, received_ns, ndjson, body, idempotency), stop

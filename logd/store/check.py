@@ -91,7 +91,7 @@ def _check_wal(
         yield str(damage)
     if content.torn_bytes:
         yield f"{file.path} ends in {content.torn_bytes} bytes of an unfinished frame"
-    return [(frame.first_seq, frame.first_seq + frame.count) for frame in content.frames]
+    return list(content.spans)
 
 
 class _Indexed(msgspec.Struct, frozen=True):

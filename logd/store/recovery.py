@@ -133,7 +133,7 @@ class _Recovery:
         ends = _ends(rows)
         beyond = [n for n in names if n not in ends or self._segments.size(n) > ends[n]]
         unknown, damaged = self._scan(beyond, ends)
-        in_wal = [(f.first_seq, f.first_seq + f.count) for wal in wals for f in wal.frames]
+        in_wal = [span for wal in wals for span in wal.spans]
         elsewhere = joined([*in_wal, *_frozen(content, rows)])
         adopted, unreadable = self._adopt(index, unknown, elsewhere)
         ends |= _ends(adopted)

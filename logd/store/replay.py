@@ -4,8 +4,9 @@ A torn end is cut off. The last file may hold frames that were never synced, or 
 its frames are written to a new file and synced before any of them is shown.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Final
 
 import msgspec
 
@@ -14,6 +15,7 @@ from logd.errors import Corruption, LogdError
 from logd.format import wal as wal_codec
 from logd.format.body import Batch, decode_body
 from logd.format.chunk import IdempotencyRecord
+from logd.format.joined_bodies import decode_bodies
 from logd.store.damaged import Damaged
 from logd.store.files import NO_SPACE, FileLayer, write_whole
 from logd.store.freeze import slice_batch
@@ -21,6 +23,9 @@ from logd.store.layout import ProjectLayout, parse_wal_name
 from logd.store.spans import Span, outside
 from logd.store.tail import TailRun
 from logd.store.wal import WalContent, read_wal, refuse_newer
+
+_ENTRIES_AT_ONCE: Final = 4096
+_BYTES_AT_ONCE: Final = 2 << 20
 
 
 class RecoveredRun(msgspec.Struct, frozen=True):
@@ -85,8 +90,10 @@ class Replay:
                     self._keep_what_goes(content, undecodable=undecodable)
                 if run is None:
                     self._remove(content.path)
+                elif last and len(frames) == len(content.frames) and not content.damage:
+                    self._write(content.path, [content.data[: content.end]])
                 elif last or not whole or content.unwritten_bytes:
-                    self._rewrite(content.path, frames)
+                    self._write(content.path, self._encoded(frames))
             except OSError as error:
                 if error.errno not in NO_SPACE:
                     raise
@@ -124,26 +131,43 @@ class Replay:
         run: TailRun | None = None
         frames: list[wal_codec.Frame] = []
         undecodable = False
-        for frame in content.frames:
-            spans = outside((frame.first_seq, frame.first_seq + frame.count), frozen)
-            if not spans:
-                continue
-            batch = self._decode(content.path, frame)
+        frozen_end = frozen[-1][1] if frozen else 0
+        waiting = [
+            f for f in content.frames if f.first_seq >= frozen_end or outside(_span([f]), frozen)
+        ]
+        for group, batch in self._decoded(content.path, waiting):
             if batch is None:
                 undecodable = True
                 continue
-            run = TailRun(Seq(spans[0][0])) if run is None else run
-            frames.append(frame)
-            for start, stop in spans:
-                offset = start - frame.first_seq
-                run.extend(Seq(start), slice_batch(batch, offset, stop - frame.first_seq))
-            if frame.idempotency is not None:
-                run.records.append(
-                    IdempotencyRecord(
-                        frame.idempotency, frame.first_seq, frame.count, frame.received_ns
-                    )
-                )
+            frames += group
+            first = group[0].first_seq
+            for start, stop in outside(_span(group), frozen):
+                run = TailRun(Seq(start)) if run is None else run
+                run.extend(Seq(start), slice_batch(batch, start - first, stop - first))
+            if run is not None:
+                run.records += [_record(f, f.idempotency) for f in group if f.idempotency]
         return run, frames, undecodable
+
+    def _decoded(
+        self, path: Path, frames: Sequence[wal_codec.Frame]
+    ) -> Iterator[tuple[Sequence[wal_codec.Frame], Batch | None]]:
+        """Frames with what they hold together; None for one that cannot be decoded."""
+        for group in _groups(frames):
+            batch = self._decode_together(group) if len(group) > 1 else None
+            if batch is not None:
+                yield group, batch
+            else:
+                for frame in group:
+                    yield [frame], self._decode(path, frame)
+
+    def _decode_together(self, group: Sequence[wal_codec.Frame]) -> Batch | None:
+        return decode_bodies(
+            [frame.body for frame in group],
+            [frame.count for frame in group],
+            [frame.received_ns for frame in group],
+            self._project,
+            ndjson=group[0].ndjson,
+        )
 
     def _decode(self, path: Path, frame: wal_codec.Frame) -> Batch | None:
         """Frames were validated before they were written: one that no longer decodes is damage."""
@@ -158,11 +182,14 @@ class Replay:
             return None
         return batch
 
-    def _rewrite(self, path: Path, frames: Sequence[wal_codec.Frame]) -> None:
-        """The frames in a new, synced file of the same name."""
+    def _encoded(self, frames: Sequence[wal_codec.Frame]) -> list[bytes]:
         buffers = [wal_codec.encode_header(self._project, frames[0].first_seq)]
         for frame in frames:
             buffers += wal_codec.encode_frame(frame)
+        return buffers
+
+    def _write(self, path: Path, buffers: Sequence[bytes]) -> None:
+        """In a new, synced file of the same name."""
         fresh = path.with_name(path.name + ".new")
         write_whole(self._files, fresh, buffers)
         self._files.rename(fresh, path)
@@ -174,3 +201,32 @@ def _goes_on(content: WalContent, following: WalContent) -> bool:
     was not used."""
     last = content.frames[-1] if content.frames else None
     return last is not None and last.first_seq + last.count == parse_wal_name(following.path.name)
+
+
+def _groups(frames: Sequence[wal_codec.Frame]) -> Iterator[list[wal_codec.Frame]]:
+    """Frames that follow each other without a gap, to be decoded together."""
+    group: list[wal_codec.Frame] = []
+    end = entries = size_bytes = 0
+    for frame in frames:
+        entries += frame.count
+        size_bytes += len(frame.body)
+        if group and (
+            frame.first_seq != end
+            or entries > _ENTRIES_AT_ONCE
+            or size_bytes > _BYTES_AT_ONCE
+            or frame.ndjson != group[0].ndjson
+        ):
+            yield group
+            group, entries, size_bytes = [], frame.count, len(frame.body)
+        group.append(frame)
+        end = frame.first_seq + frame.count
+    if group:
+        yield group
+
+
+def _span(frames: Sequence[wal_codec.Frame]) -> Span:
+    return frames[0].first_seq, frames[-1].first_seq + frames[-1].count
+
+
+def _record(frame: wal_codec.Frame, idempotency: wal_codec.Idempotency) -> IdempotencyRecord:
+    return IdempotencyRecord(idempotency, frame.first_seq, frame.count, frame.received_ns)

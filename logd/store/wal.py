@@ -6,7 +6,7 @@ too. When the file is closed, what is left of the zeros goes.
 """
 
 import contextlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -16,6 +16,7 @@ from logd.entry import ProjectId, Seq
 from logd.errors import Corruption, StorageFailed, StorageFull, UnsupportedFormat
 from logd.format import wal as codec
 from logd.store.files import NO_SPACE, File, FileLayer
+from logd.store.spans import Span
 
 _SMALL_GROUP_BYTES: Final = 32_768
 _FEW_GROUPS: Final = 8  # that are small, one after the other, are not worth it
@@ -129,12 +130,15 @@ def _storage_error(error: OSError) -> StorageFull | StorageFailed:
 
 
 class WalContent(msgspec.Struct, frozen=True):
-    """What a WAL file holds. `end`: where its last valid frame ends; `damage`: each place at which
-    something is not a frame, `torn_bytes` at the end, where nothing valid follows, apart, and apart
-    from these `unwritten_bytes`, all of them zero."""
+    """What a WAL file holds. `data`: all of it; `spans`: the frames' sequence numbers; `end`: where
+    the last valid frame ends; `damage`: each place at which something is not a frame, `torn_bytes`
+    at the end, where nothing valid follows, apart, and apart from these `unwritten_bytes`, all of
+    them zero."""
 
     path: Path
+    data: bytes
     frames: tuple[codec.Frame, ...]
+    spans: tuple[Span, ...]
     end: int
     damage: tuple[Corruption, ...]
     torn_bytes: int
@@ -159,14 +163,14 @@ def read_wal(file: File, project: ProjectId) -> WalContent:
         return _headless(file.path, data, error)
     if owner != project:
         damage = Corruption(file.path, 16, "the file belongs to another project")
-        return WalContent(file.path, (), 0, (damage,), 0)
+        return WalContent(file.path, data, (), (), 0, (damage,), 0)
     return _collect(file.path, data, codec.HEADER_BYTES)
 
 
 def _headless(path: Path, data: bytes, error: ValueError) -> WalContent:
     """A file that never got its header holds nothing; one with a damaged header still frames."""
     if len(data) < codec.HEADER_BYTES:
-        return WalContent(path, (), 0, (), len(data))
+        return WalContent(path, data, (), (), 0, (), len(data))
     content = _collect(path, data, codec.HEADER_BYTES)
     damage = Corruption(path, 0, str(error))
     return msgspec.structs.replace(content, damage=(damage, *content.damage))
@@ -175,13 +179,10 @@ def _headless(path: Path, data: bytes, error: ValueError) -> WalContent:
 def _collect(path: Path, data: bytes, start: int) -> WalContent:
     frames: list[codec.Frame] = []
     damage: list[Corruption] = []
-    end, torn, unwritten = start, 0, 0
+    torn = unwritten = 0
     for offset, found in codec.decode_frames(data, start):
         if isinstance(found, codec.Frame):
             frames.append(found)
-            end = offset + codec.FRAME_BYTES + len(found.body)
-            if found.idempotency is not None:
-                end += 2 * codec.DIGEST_BYTES
         elif found.torn:
             if data.count(0, offset) == found.length:
                 unwritten = found.length
@@ -189,4 +190,19 @@ def _collect(path: Path, data: bytes, start: int) -> WalContent:
                 torn = found.length
         else:
             damage.append(Corruption(path, offset, f"{found.length} bytes are no frame"))
-    return WalContent(path, tuple(frames), end, tuple(damage), torn, unwritten)
+    end = len(data) - torn - unwritten
+    spans = tuple(_spans(frames))
+    return WalContent(path, data, tuple(frames), spans, end, tuple(damage), torn, unwritten)
+
+
+def _spans(frames: Sequence[codec.Frame]) -> Iterator[Span]:
+    """In the order of the file; frames that follow each other are one."""
+    start = stop = -1
+    for frame in frames:
+        if frame.first_seq != stop:
+            if stop >= 0:
+                yield start, stop
+            start = frame.first_seq
+        stop = frame.first_seq + frame.count
+    if stop >= 0:
+        yield start, stop

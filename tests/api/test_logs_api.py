@@ -14,6 +14,8 @@ import trio
 import zstandard
 from live_daemon import Daemon, DaemonFactory
 
+pytestmark = pytest.mark.both_doors
+
 
 async def ingest(
     daemon: Daemon, body: Any, path: str = "/v1/ingest", **more: Any

@@ -12,6 +12,8 @@ from logd.api.problems import TABLE, to_response, type_of
 from logd.control import errors as control
 from logd.errors import LogdError, Overloaded, StorageFailed, StorageFull
 
+pytestmark = pytest.mark.both_doors
+
 
 async def test_a_problem_has_all_members_of_rfc_9457(daemon: Daemon) -> None:
     response = await daemon.call("GET", "/v1/orgs/mine")

@@ -9,6 +9,8 @@ from live_daemon import Daemon
 from logd.api.routes import ROUTES
 from logd.api.routing import Access, Route
 
+pytestmark = pytest.mark.both_doors
+
 GARBAGE: Final = "ldk_" + "A" * 49
 
 

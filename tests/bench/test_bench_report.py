@@ -3,16 +3,18 @@ from pathlib import Path
 import pytest
 
 from bench import results
-from bench.figures import TARGETS, rate
+from bench.figures import TARGETS, rate, replay
 from bench.machine import Machine
 from bench.report import markdown, table
 from bench.results import (
     CorpusInfo,
     CrashFigures,
     IngestFigures,
+    MemoryFigures,
     PeerInfo,
     PeerRun,
     QueryFigures,
+    RecoveryFigures,
     Results,
 )
 from bench.tables import grid, number
@@ -106,6 +108,24 @@ def test_wrong_answers_and_losses_of_durable_stores_are_problems(found: Results)
         "logd, run 1: 9 acknowledged entries lost by SIGKILL",
         "logd, run 2: newest: total 1 instead of 2",
     ]
+
+
+def test_replay_is_what_the_tail_adds_to_a_start(found: Results) -> None:
+    figures = RecoveryFigures(entries=60_000, batch=1_000, empty_ready_s=0.3, ready_s=0.4)
+    assert figures.replayed_per_s == pytest.approx(600_000)
+    found.runs[0].recovery.append(figures)
+    assert replay(1_000).values(found, "logd") == [pytest.approx(600_000)]
+    assert replay(1).values(found, "logd") == []
+    row = next(row for row in table(found).splitlines() if "start after SIGKILL" in row)
+    assert "0.40" in row
+
+
+def test_memory_at_work_is_a_table(found: Results) -> None:
+    assert "Memory at work" not in table(found)
+    peak = MemoryFigures(what="300 entries", ready=50_000_000, peak=67_108_864, entries_per_s=7.0)
+    found.runs[0].memory.append(peak)
+    row = next(row for row in markdown(found).splitlines() if "300 entries" in row)
+    assert [cell.strip() for cell in row.split("|")[2:6]] == ["50.0", "67.1", "64.0", "7.00"]
 
 
 def test_columns_are_padded() -> None:

@@ -11,6 +11,9 @@ PATIENCE_SECONDS = 20
 """How long a test waits for what must come. Never for what must not."""
 
 
+Stream = trio.SocketStream | trio.SSLStream[trio.SocketStream]
+
+
 class Answer(msgspec.Struct, frozen=True):
     """`headers`: by lower-case name. `rest`: what came behind this answer."""
 
@@ -32,7 +35,7 @@ async def connected(daemon: Daemon) -> AsyncIterator[trio.SocketStream]:
         yield stream
 
 
-async def read_to_end(stream: trio.SocketStream) -> bytes:
+async def read_to_end(stream: Stream) -> bytes:
     """All until the daemon closes; a reset counts as that."""
     received = bytearray()
     with trio.fail_after(PATIENCE_SECONDS):
@@ -44,7 +47,7 @@ async def read_to_end(stream: trio.SocketStream) -> bytes:
     return bytes(received)
 
 
-async def read_answer(stream: trio.SocketStream, have: bytes = b"") -> Answer:
+async def read_answer(stream: Stream, have: bytes = b"") -> Answer:
     """The next answer on the connection, of a known length."""
     received = bytearray(have)
     with trio.fail_after(PATIENCE_SECONDS):

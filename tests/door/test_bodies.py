@@ -28,10 +28,20 @@ class Ingest(Protocol):
     def __call__(self, daemon: Daemon, *headers: str, body: bytes = b"") -> bytes: ...
 
 
-@pytest.fixture(params=["lane", "server"])
-def ingest(request: pytest.FixtureRequest) -> Ingest:
-    """A request that the fast lane answers, or one that it leaves to the HTTP server."""
-    marks = () if request.param == "lane" else ("TE: trailers",)
+@pytest.fixture(params=["lane", "handed over", "server"])
+def way(request: pytest.FixtureRequest) -> str:
+    """The fast lane answers, or leaves the request to the HTTP server, or is not there."""
+    return str(request.param)
+
+
+@pytest.fixture
+def lane(way: str) -> bool:
+    return way != "server"
+
+
+@pytest.fixture
+def ingest(way: str) -> Ingest:
+    marks = ("TE: trailers",) if way == "handed over" else ()
 
     def make(daemon: Daemon, *headers: str, body: bytes = b"") -> bytes:
         credential = f"Authorization: Bearer {daemon.key}"

@@ -1,9 +1,7 @@
-"""The door with an app of its own: disconnects, TLS, inherited sockets, service manager."""
+"""The door with an app of its own: disconnects, inherited sockets, service manager."""
 
 import os
 import socket
-import ssl
-import subprocess
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -12,16 +10,17 @@ import pytest
 import trio
 from quart import Response
 from quart_trio import QuartTrio
-from raw_http import PATIENCE_SECONDS, get, read_answer, read_to_end
+from raw_http import PATIENCE_SECONDS, get, read_answer
 
 from logd.config import Address
 from logd.door import systemd
 from logd.door.limits import Limits
-from logd.door.listener import Door, load_tls, open_listeners
+from logd.door.listener import Door, open_listeners
 
 LIMITS = Limits(
     max_connections=10,
     body_memory_bytes=1 << 20,
+    handshake_seconds=10,
     head_seconds=10,
     stall_seconds=10,
     grace_seconds=1,
@@ -30,13 +29,13 @@ LOOPBACK = (Address("127.0.0.1", 0),)
 
 
 @asynccontextmanager
-async def served(app: QuartTrio, tls: ssl.SSLContext | None = None) -> AsyncIterator[int]:
+async def served(app: QuartTrio) -> AsyncIterator[int]:
     """The port of a door before the app."""
     async with trio.open_nursery() as nursery:
         app.nursery = nursery
         listeners = await open_listeners(LOOPBACK, [])
         stop = trio.Event()
-        nursery.start_soon(Door(app, LIMITS, tls, os.urandom).serve, listeners, stop)
+        nursery.start_soon(Door(lambda: app, LIMITS, None, os.urandom).serve, listeners, stop)
         yield listeners[0].socket.getsockname()[1]
         stop.set()
 
@@ -93,49 +92,6 @@ async def test_a_crash_outside_the_operations_is_a_problem_that_leaks_nothing() 
         assert (answer.status, answer.code) == (500, "internal_error")
         assert b"secret" not in answer.body
         await stream.aclose()
-
-
-@pytest.fixture(scope="module")
-def certificate(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
-    """(certificate, key) for localhost, as PEM files."""
-    directory = tmp_path_factory.mktemp("tls")
-    cert, key = directory / "cert.pem", directory / "key.pem"
-    command = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256"]
-    command += ["-nodes", "-days", "2", "-subj", "/CN=localhost", "-keyout", str(key)]
-    command += ["-addext", "subjectAltName=DNS:localhost", "-out", str(cert)]
-    subprocess.run(command, check=True, capture_output=True)
-    return cert, key
-
-
-async def test_tls_speaks_http_1_1_only(certificate: tuple[Path, Path]) -> None:
-    patient = Patient()
-    async with served(patient.app, load_tls(*certificate)) as port:
-        context = ssl.create_default_context(cafile=certificate[0])
-        context.set_alpn_protocols(["h2", "http/1.1"])
-        stream = await trio.open_ssl_over_tcp_stream(
-            "localhost", port, ssl_context=context, https_compatible=True
-        )
-        await stream.send_all(get("/nowhere"))
-        received = bytes(await stream.receive_some())
-        assert received.startswith(b"HTTP/1.1 404")
-        assert stream.selected_alpn_protocol() == "http/1.1"
-        await stream.aclose()
-
-
-async def test_plain_text_on_a_tls_port_ends_that_connection_only(
-    certificate: tuple[Path, Path],
-) -> None:
-    async with served(Patient().app, load_tls(*certificate)) as port:
-        for data in (b"GET / HTTP/1.1\r\n\r\n", b"\x16\x03\x01\xff\xff", bytes(5000)):
-            stream = await trio.open_tcp_stream("127.0.0.1", port)
-            await stream.send_all(data)
-            await stream.send_eof()
-            await read_to_end(stream)
-            await stream.aclose()
-        context = ssl.create_default_context(cafile=certificate[0])
-        tls = await trio.open_ssl_over_tcp_stream("localhost", port, ssl_context=context)
-        await tls.do_handshake()
-        await trio.aclose_forcefully(tls)
 
 
 async def test_sockets_of_the_service_manager_are_served() -> None:

@@ -13,6 +13,8 @@ from raw_http import (
     request,
 )
 
+pytestmark = pytest.mark.both_doors
+
 H2_PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 H2_SETTINGS = b"\x00\x00\x00\x04\x00\x00\x00\x00\x00"
 

@@ -16,6 +16,8 @@ from raw_http import (
     send_what_is_taken,
 )
 
+pytestmark = pytest.mark.both_doors
+
 INPUTS = 2000
 
 

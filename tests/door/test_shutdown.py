@@ -53,9 +53,11 @@ async def _until_refused(daemon: Daemon) -> None:
                 return
 
 
-async def test_idle_connections_are_closed_at_once(make_daemon: DaemonFactory) -> None:
+@pytest.mark.both_doors
+@pytest.mark.parametrize("path", ["/livez", "/v1/projects/{project}/logs"])
+async def test_idle_connections_are_closed_at_once(make_daemon: DaemonFactory, path: str) -> None:
     async with make_daemon(shutdown_grace_seconds=3600) as daemon, connected(daemon) as stream:
-        await stream.send_all(get("/livez"))
+        await stream.send_all(get(path.format(project=daemon.project)))
         await read_answer(stream)
         daemon.stop.set()
         assert await read_to_end(stream) == b""
@@ -63,6 +65,7 @@ async def test_idle_connections_are_closed_at_once(make_daemon: DaemonFactory) -
             await daemon.stopped.wait()
 
 
+@pytest.mark.both_doors
 async def test_a_request_that_outlasts_the_grace_is_cut(make_daemon: DaemonFactory) -> None:
     async with make_daemon(shutdown_grace_seconds=0.2) as daemon, connected(daemon) as stream:
         head = request("POST", "/v1/ingest", f"Authorization: Bearer {daemon.key}")
@@ -73,6 +76,7 @@ async def test_a_request_that_outlasts_the_grace_is_cut(make_daemon: DaemonFacto
             await daemon.stopped.wait()
 
 
+@pytest.mark.both_doors
 async def test_a_reader_that_stalls_does_not_keep_the_process(make_daemon: DaemonFactory) -> None:
     async with make_daemon(shutdown_grace_seconds=0.2, stall_timeout_seconds=3600) as daemon:
         entry = daemon.entry(message="x" * 8000, meta={"filler": "y" * 60_000})

@@ -1,5 +1,6 @@
 """Clients that hold connections: the door takes them back."""
 
+import pytest
 import trio
 from live_daemon import Daemon, DaemonFactory
 from raw_http import (
@@ -13,10 +14,15 @@ from raw_http import (
     request,
 )
 
+pytestmark = pytest.mark.both_doors
 
-async def test_a_head_that_does_not_get_done_is_answered_408(make_daemon: DaemonFactory) -> None:
+
+@pytest.mark.parametrize("begun", [b"GET /livez HTTP/1.1\r\nHost: te", b"POST /v1/inge", b"G"])
+async def test_a_head_that_does_not_get_done_is_answered_408(
+    make_daemon: DaemonFactory, begun: bytes
+) -> None:
     async with make_daemon(request_timeout_seconds=0.2) as daemon, connected(daemon) as stream:
-        await stream.send_all(b"GET /livez HTTP/1.1\r\nHost: te")
+        await stream.send_all(begun)
         answer = parse(await read_to_end(stream))
         assert answer is not None
         assert (answer.status, answer.code) == (408, "head_too_slow")
@@ -27,11 +33,15 @@ async def test_a_connection_without_a_byte_is_closed(make_daemon: DaemonFactory)
         assert await read_to_end(stream) == b""
 
 
-async def test_the_second_head_has_a_deadline_too(make_daemon: DaemonFactory) -> None:
+@pytest.mark.parametrize("path", ["/livez", "/v1/projects/{project}/logs"])
+async def test_the_second_head_has_a_deadline_too(make_daemon: DaemonFactory, path: str) -> None:
     async with make_daemon(request_timeout_seconds=0.2) as daemon, connected(daemon) as stream:
-        await stream.send_all(get("/livez"))
+        credential = f"Authorization: Bearer {daemon.key}"
+        head = get(path.format(project=daemon.project), credential)
+        await stream.send_all(head)
         first = await read_answer(stream)
-        await stream.send_all(b"GET /liv")
+        assert first.status == 200
+        await stream.send_all(head[:-5])
         answer = parse(first.rest + await read_to_end(stream))
         assert answer is not None
         assert answer.status == 408

@@ -19,7 +19,7 @@ from logd.format.body import (
 
 
 def fast(body: bytes, ndjson: bool) -> Batch | None:
-    return codec._decode_fast(body, PROJECT, RECEIVED_NS, ndjson)
+    return codec.decode_fast(body, PROJECT, RECEIVED_NS, ndjson)
 
 
 def careful(body: bytes, ndjson: bool) -> Batch:

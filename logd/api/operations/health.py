@@ -17,4 +17,4 @@ async def readyz(services: Services, call: Call) -> Response:
 
 
 async def describe(services: Services, call: Call) -> Response:
-    return raw_json_response(services.openapi)
+    return raw_json_response(services.openapi())
