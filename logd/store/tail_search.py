@@ -25,6 +25,7 @@ Int64s = npt.NDArray[np.int64]
 
 _IS_WORD = np.frombuffer(WORD_BYTE, np.bool_)
 _CHECK_EVERY = 4096
+_TERMS_REMEMBERED = 16
 
 
 class _Dictionary(msgspec.Struct, frozen=True):
@@ -45,6 +46,26 @@ class _Derived:
         self._metas: tuple[bytes, Int64s] | None = None
         self._sources: _Dictionary | None = None
         self._tag_lists: _Dictionary | None = None
+        self._edges: dict[str, Int64s] = {}
+        self._matched: dict[Term, Selection] = {}
+
+    def matched(self, term: Term, load: Callable[[], Selection]) -> Selection:
+        """The rows that the term matches, `load()` where it was not asked for lately."""
+        found = self._matched.get(term)
+        if found is None:
+            found = load()
+            if len(self._matched) >= _TERMS_REMEMBERED:
+                self._matched = {}
+            self._matched[term] = found
+        return found
+
+    def column(self, name: str) -> tuple[bytes, Int64s]:
+        """(the batch's texts as they came, edges)."""
+        blob = getattr(self._batch, name)
+        found = self._edges.get(name)
+        if found is None:
+            found = self._edges[name] = edges(blob, self._batch.count)
+        return blob, found
 
     def time_order(self) -> Int64s | None:
         """int64[count]: the rows by (time, sequence number); None where that is their order."""
@@ -141,8 +162,10 @@ class TailSearch:
 
     def entries(self, rows: Int64s) -> list[Entry]:
         batch = self._batch
-        columns = (batch.messages, batch.sources, batch.tags, batch.metas)
-        messages, sources, tags, metas = [_texts_at(blob, batch.count, rows) for blob in columns]
+        names = ("messages", "sources", "tags", "metas")
+        messages, sources, tags, metas = [
+            _texts_at(*self._derived.column(name), rows) for name in names
+        ]
         return [
             Entry(
                 seq=Seq(self.first_seq + row),
@@ -160,6 +183,9 @@ class TailSearch:
 
     def term(self, term: Term) -> Selection:
         """The rows that the term matches."""
+        return self._derived.matched(term, lambda: self._matching_term(term))
+
+    def _matching_term(self, term: Term) -> Selection:
         if term.meta_path is not None:
             return self._meta(term)
         found: Selection = NONE
@@ -206,8 +232,7 @@ class TailSearch:
         return Rows(found) if found.any() else NONE
 
 
-def _texts_at(blob: bytes, count: int, rows: Int64s) -> list[bytes]:
-    at = edges(blob, count)
+def _texts_at(blob: bytes, at: Int64s, rows: Int64s) -> list[bytes]:
     starts, stops = at[rows].tolist(), at[rows + 1].tolist()
     return [blob[start : stop - 1] for start, stop in zip(starts, stops, strict=True)]
 
