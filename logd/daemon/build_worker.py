@@ -29,7 +29,7 @@ from logd.store.tail import Piece
 
 HEAD: Final = struct.Struct("<I")
 
-_QUIET_SECONDS: Final = 1.0
+_QUIET_SECONDS: Final = 0.25
 _KEPT_BYTES: Final = 256 << 20  # a page that is returned after a chunk costs a fault in the next
 
 Read = Callable[[int], bytes]

@@ -187,6 +187,11 @@ def build_chunk(
         split_block(*block, templates)
         for block in _blocks(batch.messages, batch.count, block_entries)
     ]
+    variables = encode_postings(
+        b"".join([block.data for block in blocks]),
+        np.concatenate([block.lengths for block in blocks]),
+        np.concatenate([b.rows + i * block_entries for i, b in enumerate(blocks)]),
+    )
     codes = np.concatenate([block.codes for block in blocks])
     sources, source_codes = _dictionary(batch.sources)
     tag_lists, tag_codes = _dictionary(batch.tags)
@@ -212,11 +217,7 @@ def build_chunk(
         encode_vocabulary(
             (templates.texts(), sources, tag_lists), (codes, source_codes, tag_codes), levels
         ),
-        encode_postings(
-            b"".join([block.data for block in blocks]),
-            np.concatenate([block.lengths for block in blocks]),
-            np.concatenate([b.rows + i * block_entries for i, b in enumerate(blocks)]),
-        ),
+        variables,
     )
 
 

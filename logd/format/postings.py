@@ -45,10 +45,12 @@ Int64s = npt.NDArray[np.int64]
 UInt64s = npt.NDArray[np.uint64]
 Int32s = npt.NDArray[np.int32]
 UInt32s = npt.NDArray[np.uint32]
+Bools = npt.NDArray[np.bool_]
 
 _MASKS: Final = np.array([(1 << (8 * k)) - 1 for k in range(8)] + [2**64 - 1], np.uint64)
 _MIX_1: Final = np.uint64(0x9E3779B97F4A7C15)
 _MIX_2: Final = np.uint64(0xD6E8FEB86659FD93)
+_SLICE: Final = 65_536
 _PADDING: Final = bytes(8)
 
 
@@ -118,14 +120,22 @@ def encode_postings(data: bytes, lengths: Int64s, rows: Int64s) -> bytes:
     starts = np.cumsum(lengths) - lengths
     words = _eight_bytes(data)
     heads = _heads(words, starts, lengths)
-    hashes = _hash(words, heads, starts, lengths) >> np.uint64(64 - HASH_BITS)
+    full = _hash(words, heads, starts, lengths)
+    full >>= np.uint64(64 - HASH_BITS)
+    hashes = full.astype(np.uint32)
+    del full
     shared = _shared_hashes(data, words, heads, starts, lengths, hashes)
-    keys = (hashes << np.uint64(16)) | rows.astype(np.uint64)
+    del words, heads, starts  # what is not needed any more would be half of the peak
+    keys = hashes.astype(np.uint64)
+    keys <<= np.uint64(16)
+    keys |= rows.astype(np.uint64)
+    del hashes
     keys.sort()
     keys = keys[_first_of_runs(keys)]
     listed = (keys >> np.uint64(16)).astype(np.uint32)
     unique_at = np.flatnonzero(_first_of_runs(listed))
-    entries = (keys & np.uint64(0xFFFF)).astype(np.int64)
+    entries = (keys & np.uint64(0xFFFF)).astype(np.int32)
+    del keys
     pages = _encode_pages(listed[unique_at], unique_at, entries)
     first_hashes = listed[unique_at[::_PAGE_HASHES]].tolist()
     return encode_pages(MAGIC, shared.tobytes(), first_hashes, pages)
@@ -137,7 +147,7 @@ def _first_of_runs(values: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
     return first
 
 
-def _encode_pages(hashes: UInt32s, heads: Int64s, entries: Int64s) -> list[bytes]:
+def _encode_pages(hashes: UInt32s, heads: Int64s, entries: Int32s) -> list[bytes]:
     """`heads`: where each hash's posting list begins in `entries`."""
     gaps = np.diff(hashes, prepend=hashes[:1])
     gaps[::_PAGE_HASHES] = 0
@@ -186,7 +196,7 @@ def _shared_hashes(
     heads: UInt64s,
     starts: Int64s,
     lengths: Int64s,
-    hashes: UInt64s,
+    hashes: UInt32s,
 ) -> UInt32s:
     """The hashes that two different words share, sorted; exact.
 
@@ -197,13 +207,12 @@ def _shared_hashes(
     """
     left = np.arange(len(starts), dtype=np.int32)
     table = np.empty(1 << _SLOT_BITS, np.int32)  # only slots just written are read
-    found: list[UInt64s] = []
+    found: list[UInt32s] = []
     for shift in (HASH_BITS - _SLOT_BITS, 0):
-        slots = (hashes.take(left) >> np.uint64(shift)) & np.uint64((1 << _SLOT_BITS) - 1)
-        slot_numbers = slots.astype(np.int32)
-        table[slot_numbers] = left
-        other = table.take(slot_numbers)
-        differ = np.flatnonzero(~_equal(words, heads, starts, lengths, left, other))
+        slots = (hashes.take(left) >> np.uint32(shift)) & np.uint32((1 << _SLOT_BITS) - 1)
+        table[slots] = left
+        other = table.take(slots)
+        differ = _differing(words, heads, starts, lengths, left, other)
         left, other = left.take(differ), other.take(differ)
         same_hash = hashes.take(left) == hashes.take(other)
         found.append(hashes[left[same_hash]])
@@ -212,9 +221,26 @@ def _shared_hashes(
     return np.unique(np.concatenate(found)).astype("<u4")
 
 
+def _differing(
+    words: UInt64s,
+    heads: UInt64s,
+    starts: Int64s,
+    lengths: Int64s,
+    left: Int32s,
+    other: Int32s,
+) -> Int64s:
+    """Where word left[i] is not word other[i]. In slices: comparing takes 30 bytes a word."""
+    found = [np.zeros(0, np.int64)]
+    for start in range(0, len(left), _SLICE):
+        some = slice(start, start + _SLICE)
+        equal = _equal(words, heads, starts, lengths, left[some], other[some])
+        found.append(np.flatnonzero(~equal) + start)
+    return np.concatenate(found)
+
+
 def _shared_by_list(
-    data: bytes, starts: Int64s, lengths: Int64s, hashes: UInt64s, left: Int32s
-) -> UInt64s:
+    data: bytes, starts: Int64s, lengths: Int64s, hashes: UInt32s, left: Int32s
+) -> UInt32s:
     """The same for the few words that no round settled, one by one."""
     seen: dict[int, bytes] = {}
     shared = set()
@@ -223,7 +249,7 @@ def _shared_by_list(
         word = data[start : start + length]
         if seen.setdefault(value, word) != word:
             shared.add(value)
-    return np.array(sorted(shared), np.uint64)
+    return np.array(sorted(shared), np.uint32)
 
 
 def _equal(
