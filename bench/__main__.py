@@ -15,7 +15,7 @@ from bench.chart import draw
 from bench.corpus import BLOCK
 from bench.http import Address
 from bench.peers.base import Peer
-from bench.peers.logd import Logd
+from bench.peers.logd import Logd, LogdInterval
 from bench.peers.loki import Loki
 from bench.peers.ripgrep import Ripgrep
 from bench.peers.sqlite_fts5 import SqliteFts5
@@ -73,8 +73,8 @@ def _parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add = parser.add_argument
-    add("--peers", type=_names, help="of logd,victorialogs,loki,sqlite,ripgrep (default: "
-        "logd and whatever else is to be had)")  # fmt: skip
+    add("--peers", type=_names, help="of logd,logd-interval,victorialogs,loki,sqlite,ripgrep "
+        "(default: logd and whatever other store is to be had)")  # fmt: skip
     add("--only", type=_parts, default=frozenset(suite.PARTS), metavar="PARTS",
         help=f"of {','.join(suite.PARTS)}")  # fmt: skip
     add("--smoke", action="store_true", help="a run of less than a minute, for CI")
@@ -122,6 +122,8 @@ def _available(options: argparse.Namespace) -> dict[str, Callable[[], Peer]]:
     peers: dict[str, Callable[[], Peer]] = {
         "logd": partial(Logd, options.logd_url, token, options.profile)
     }
+    if "logd-interval" in (options.peers or ()):  # on demand: the other is what is recommended
+        peers["logd-interval"] = partial(LogdInterval, profile=options.profile)
     if options.victorialogs or options.victorialogs_url:
         peers["victorialogs"] = partial(
             VictoriaLogs, options.victorialogs, options.victorialogs_url

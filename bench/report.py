@@ -187,7 +187,7 @@ def _first(results: Results, name: str, read: Callable[[PeerRun], Sequence[T]]) 
 
 
 def _questions(results: Results) -> str:
-    return _comparison(results, "Queries, warm", QUESTIONS)
+    return _comparison(results, "Queries, asked again (warm)", QUESTIONS)
 
 
 def _first_questions(results: Results) -> str:
