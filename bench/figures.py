@@ -137,8 +137,8 @@ def _ready(run: PeerRun) -> float | None:
 
 def replay(batch: int) -> Figure:
     def read(run: PeerRun) -> float | None:
-        found = [figures.replayed_per_s for figures in run.recovery if figures.batch == batch]
-        return found[0] if found else None
+        found = [figures for figures in run.recovery if figures.batch == batch]
+        return found[0].replayed_per_s if found and found[0].entries else None
 
     title = f"replay after SIGKILL, batch {batch:,}"
     return Figure(title, "entries/s", read, higher_is_better=True)

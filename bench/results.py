@@ -82,9 +82,9 @@ class RestartFigures(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RecoveryFigures(msgspec.Struct, frozen=True, kw_only=True):
-    """Starts: on an empty directory, and after a SIGKILL right after `entries` were acknowledged,
-    in requests of `batch`. Each `ready_s` is the
-    shortest of some starts: what takes longer has waited for others."""
+    """Starts: on an empty directory, and after a SIGKILL right after a load in requests of `batch`
+    of which `entries` are left. Each `ready_s` is the shortest of some starts: what takes longer
+    has waited for others."""
 
     entries: int
     batch: int

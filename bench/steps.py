@@ -1,0 +1,102 @@
+"""What each step on the way of an entry costs: CPU time of one core, in this process, without HTTP.
+
+    python -m bench.steps [--entries 65,536 at most]
+
+The least of several rounds over the generated corpus, in batches of 1,000.
+"""
+
+import argparse
+import time
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from bench.corpus import blocks
+from bench.tables import grid, number
+from logd.entry import ProjectId, Seq
+from logd.format.body import Batch, concatenate_batches, decode_body
+from logd.format.chunk import build_chunk
+from logd.format.logid import ids_json
+from logd.format.separated import edges
+from logd.format.templates import TemplateCodes, split_block
+from logd.format.wal import Frame, encode_frame
+from logd.store.tail import TailRun
+
+_PROJECT: Final = ProjectId("00000000-0000-4000-8000-000000000000")
+_BATCH: Final = 1_000
+_ROUNDS: Final = 5
+_BLOCK_ENTRIES: Final = 4096
+_MEMBER: Final = b'{"projectId":"' + _PROJECT.encode() + b'",'
+
+
+def steps(entries: int) -> list[tuple[str, float]]:
+    """(step, microseconds an entry), in the order of the way."""
+    lines = [line.json for block in blocks(1, entries) for line in block]
+    bodies = [
+        b"[" + b",".join(_MEMBER + line[1:] for line in lines[start : start + _BATCH]) + b"]"
+        for start in range(0, entries, _BATCH)
+    ]
+    batches = [_decode(body) for body in bodies]
+    counts = [batch.count for batch in batches]
+    whole = concatenate_batches(batches)
+    messages, metas = _cut(whole.messages, entries), _cut(whole.metas, entries)
+    costs = [
+        ("decode and validate a body", _least(lambda: [_decode(body) for body in bodies])),
+        ("ids of the answer", _least(lambda: [ids_json(_PROJECT, Seq(0), n) for n in counts])),
+        ("WAL frame, with its checksum", _least(lambda: _frame_all(bodies, counts))),
+        ("tail", _least(lambda: _publish(batches))),
+        ("build a chunk, all of it", _least(lambda: build_chunk(whole, Seq(0)))),
+        ("- of that: split messages", _least(lambda: _split(messages))),
+        ("- of that: split metas", _least(lambda: _split(metas))),
+    ]
+    return [(step, seconds / entries * 1e6) for step, seconds in costs]
+
+
+def _least(work: Callable[[], object]) -> float:
+    """CPU seconds of the quickest round."""
+    times = []
+    for _ in range(_ROUNDS):
+        began = time.process_time()
+        work()
+        times.append(time.process_time() - began)
+    return min(times)
+
+
+def _decode(body: bytes) -> Batch:
+    return decode_body(body, _PROJECT, 0, ndjson=False)
+
+
+def _frame_all(bodies: Sequence[bytes], counts: Sequence[int]) -> None:
+    for body, count in zip(bodies, counts, strict=True):
+        encode_frame(Frame(Seq(0), count, 0, False, body, None))
+
+
+def _publish(batches: Sequence[Batch]) -> None:
+    run = TailRun(Seq(0))
+    for batch in batches:
+        run.extend(run.next_seq, batch)
+    run.seal()
+
+
+def _cut(blob: bytes, count: int) -> list[tuple[bytes, int]]:
+    """Blocks of texts, as a chunk has them, and how many texts each holds."""
+    at = edges(blob, count)
+    spans = [(n, min(n + _BLOCK_ENTRIES, count)) for n in range(0, count, _BLOCK_ENTRIES)]
+    return [(blob[int(at[low]) : int(at[high]) - 1], high - low) for low, high in spans]
+
+
+def _split(texts: Sequence[tuple[bytes, int]]) -> None:
+    templates = TemplateCodes()
+    for blob, count in texts:
+        split_block(blob, edges(blob, count)[1:-1] - 1, templates)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="What each step on the way of an entry costs.")
+    parser.add_argument("--entries", type=int, default=64_000, help="of one chunk (64,000)")
+    options = parser.parse_args()
+    rows = [(step, number(cost)) for step, cost in steps(options.entries)]
+    print(grid(("step", "us an entry"), rows))
+
+
+if __name__ == "__main__":
+    main()
