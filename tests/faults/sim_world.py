@@ -324,6 +324,7 @@ def count_operations(directory: Path, work: Step = script) -> int:
     """How many operations it is, with the start."""
     world = SimWorld(directory)
     assert live(world, None, work)
+    operations = len(world.disk.operations)  # to verify opens projects, which is more of them
     world.verify()
     world.die(power=False)
-    return len(world.disk.operations)
+    return operations
