@@ -25,7 +25,7 @@ text decides a whole posting list; for these the text is asked entry by entry.
 import bisect
 import struct
 from functools import lru_cache
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import msgspec
 import numpy as np
@@ -45,7 +45,6 @@ Int64s = npt.NDArray[np.int64]
 UInt64s = npt.NDArray[np.uint64]
 Int32s = npt.NDArray[np.int32]
 UInt32s = npt.NDArray[np.uint32]
-Bools = npt.NDArray[np.bool_]
 
 _MASKS: Final = np.array([(1 << (8 * k)) - 1 for k in range(8)] + [2**64 - 1], np.uint64)
 _MIX_1: Final = np.uint64(0x9E3779B97F4A7C15)
@@ -68,29 +67,41 @@ class Postings(msgspec.Struct, frozen=True):
         return len(self.rows) == self.count
 
 
+class _Words(NamedTuple):
+    """Word i is the `lengths[i]` bytes, at least one, from `starts[i]` on. `eight`: at each place
+    the eight bytes from there on; `heads`: uint64[n], the first eight of each word, zeros behind
+    its end."""
+
+    eight: UInt64s
+    heads: UInt64s
+    starts: Int64s
+    lengths: Int64s
+
+
+def _words_of(data: bytes, starts: Int64s, lengths: Int64s) -> _Words:
+    eight = _eight_bytes(data)
+    heads = eight.take(starts) & _MASKS.take(np.minimum(lengths, 8))
+    return _Words(eight, heads, starts, lengths)
+
+
 def hash_words(data: bytes, starts: Int64s, lengths: Int64s) -> UInt64s:
     """uint64[n] of the words data[start:start + length], each at least 1 byte.
 
     Eight bytes at a time, multiply and fold: quick and well mixed, not secret; nothing relies on
     its values differing.
     """
-    words = _eight_bytes(data)
-    return _hash(words, _heads(words, starts, lengths), starts, lengths)
+    return _hash(_words_of(data, starts, lengths))
 
 
-def _heads(words: UInt64s, starts: Int64s, lengths: Int64s) -> UInt64s:
-    """uint64[n]: the first eight bytes of each word, zeros behind its end."""
-    return words.take(starts) & _MASKS.take(np.minimum(lengths, 8))
-
-
-def _hash(words: UInt64s, heads: UInt64s, starts: Int64s, lengths: Int64s) -> UInt64s:
+def _hash(words: _Words) -> UInt64s:
+    eight, heads, starts, lengths = words
     out = heads * _MIX_1
     out ^= out >> np.uint64(32)
     done = 8
     longer = np.flatnonzero(lengths > done)
     while len(longer):
         left = np.minimum(lengths[longer] - done, 8)
-        part = words[starts[longer] + done] & _MASKS[left]
+        part = eight[starts[longer] + done] & _MASKS[left]
         mixed = (out[longer] ^ part) * _MIX_2
         out[longer] = mixed ^ (mixed >> np.uint64(29))
         done += 8
@@ -117,15 +128,13 @@ def hash_word(word: bytes) -> int:
 def encode_postings(data: bytes, lengths: Int64s, rows: Int64s) -> bytes:
     """The index of the words in `data`, folded and one behind the other, word i of `lengths[i]`
     bytes in entry `rows[i]` (< 65,536)."""
-    starts = np.cumsum(lengths) - lengths
-    words = _eight_bytes(data)
-    heads = _heads(words, starts, lengths)
-    full = _hash(words, heads, starts, lengths)
+    words = _words_of(data, np.cumsum(lengths) - lengths, lengths)
+    full = _hash(words)
     full >>= np.uint64(64 - HASH_BITS)
     hashes = full.astype(np.uint32)
     del full
-    shared = _shared_hashes(data, words, heads, starts, lengths, hashes)
-    del words, heads, starts  # what is not needed any more would be half of the peak
+    shared = _shared_hashes(data, words, hashes)
+    del words  # what is not needed any more would be half of the peak
     keys = hashes.astype(np.uint64)
     keys <<= np.uint64(16)
     keys |= rows.astype(np.uint64)
@@ -190,14 +199,7 @@ class _Planes:
         return b"".join([plane[begin:end] for plane in self._planes])
 
 
-def _shared_hashes(
-    data: bytes,
-    words: UInt64s,
-    heads: UInt64s,
-    starts: Int64s,
-    lengths: Int64s,
-    hashes: UInt32s,
-) -> UInt32s:
+def _shared_hashes(data: bytes, words: _Words, hashes: UInt32s) -> UInt32s:
     """The hashes that two different words share, sorted; exact.
 
     Rounds: every word is entered in a table by bits of its hash, the last one of a slot stands for
@@ -205,63 +207,48 @@ def _shared_hashes(
     different ones, those of one hash are found; the others (same slot, other hash) go to the next
     round, which takes other bits.
     """
-    left = np.arange(len(starts), dtype=np.int32)
+    left = np.arange(len(hashes), dtype=np.int32)
     table = np.empty(1 << _SLOT_BITS, np.int32)  # only slots just written are read
     found: list[UInt32s] = []
     for shift in (HASH_BITS - _SLOT_BITS, 0):
         slots = (hashes.take(left) >> np.uint32(shift)) & np.uint32((1 << _SLOT_BITS) - 1)
         table[slots] = left
         other = table.take(slots)
-        differ = _differing(words, heads, starts, lengths, left, other)
+        differ = _differing(words, left, other)
         left, other = left.take(differ), other.take(differ)
         same_hash = hashes.take(left) == hashes.take(other)
         found.append(hashes[left[same_hash]])
         left = left[~same_hash]
-    found.append(_shared_by_list(data, starts, lengths, hashes, left))
+    found.append(_shared_by_list(data, words, hashes, left))
     return np.unique(np.concatenate(found)).astype("<u4")
 
 
-def _differing(
-    words: UInt64s,
-    heads: UInt64s,
-    starts: Int64s,
-    lengths: Int64s,
-    left: Int32s,
-    other: Int32s,
-) -> Int64s:
+def _differing(words: _Words, left: Int32s, other: Int32s) -> Int64s:
     """Where word left[i] is not word other[i]. In slices: comparing takes 30 bytes a word."""
     found = [np.zeros(0, np.int64)]
     for start in range(0, len(left), _SLICE):
         some = slice(start, start + _SLICE)
-        equal = _equal(words, heads, starts, lengths, left[some], other[some])
+        equal = _equal(words, left[some], other[some])
         found.append(np.flatnonzero(~equal) + start)
     return np.concatenate(found)
 
 
-def _shared_by_list(
-    data: bytes, starts: Int64s, lengths: Int64s, hashes: UInt32s, left: Int32s
-) -> UInt32s:
+def _shared_by_list(data: bytes, words: _Words, hashes: UInt32s, left: Int32s) -> UInt32s:
     """The same for the few words that no round settled, one by one."""
     seen: dict[int, bytes] = {}
     shared = set()
-    spans = zip(hashes[left].tolist(), starts[left].tolist(), lengths[left].tolist(), strict=True)
-    for value, start, length in spans:
+    columns = (hashes, words.starts, words.lengths)
+    for value, start, length in zip(*[column[left].tolist() for column in columns], strict=True):
         word = data[start : start + length]
         if seen.setdefault(value, word) != word:
             shared.add(value)
     return np.array(sorted(shared), np.uint32)
 
 
-def _equal(
-    words: UInt64s,
-    heads: UInt64s,
-    starts: Int64s,
-    lengths: Int64s,
-    left: Int32s,
-    other: Int32s,
-) -> npt.NDArray[np.bool_]:
+def _equal(words: _Words, left: Int32s, other: Int32s) -> npt.NDArray[np.bool_]:
     """bool[n]: word left[i] equals word other[i]. A word holds no zero byte, so words of up to
     eight bytes are equal where their heads are."""
+    eight, heads, starts, lengths = words
     equal: npt.NDArray[np.bool_] = heads.take(left) == heads.take(other)
     size = lengths.take(left)
     longer = np.flatnonzero(equal & (size >= 8))
@@ -270,8 +257,8 @@ def _equal(
     longer = longer[equal[longer] & (size[longer] > done)]
     while len(longer):
         masks = _MASKS[np.minimum(size[longer] - done, 8)]
-        ours = words[starts[left[longer]] + done] & masks
-        theirs = words[starts[other[longer]] + done] & masks
+        ours = eight[starts[left[longer]] + done] & masks
+        theirs = eight[starts[other[longer]] + done] & masks
         equal[longer] = ours == theirs
         done += 8
         longer = longer[equal[longer] & (size[longer] > done)]

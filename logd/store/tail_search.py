@@ -77,13 +77,17 @@ class _Derived:
     def messages(self) -> tuple[bytes, Int64s]:
         """(folded messages, edges)."""
         if self._messages is None:
-            self._messages = _folded(self._batch.messages, self._batch.count)
+            self._messages = self._folded("messages")
         return self._messages
 
     def metas(self) -> tuple[bytes, Int64s]:
         if self._metas is None:
-            self._metas = _folded(self._batch.metas, self._batch.count)
+            self._metas = self._folded("metas")
         return self._metas
+
+    def _folded(self, name: str) -> tuple[bytes, Int64s]:
+        blob, at = self.column(name)
+        return fold_separated(blob), at  # folding keeps lengths
 
     def sources(self) -> _Dictionary:
         if self._sources is None:
@@ -94,11 +98,6 @@ class _Derived:
         if self._tag_lists is None:
             self._tag_lists = _distinct(self._batch.tags)
         return self._tag_lists
-
-
-def _folded(blob: bytes, count: int) -> tuple[bytes, Int64s]:
-    folded = fold_separated(blob)
-    return folded, edges(folded, count)
 
 
 def _distinct(blob: bytes) -> _Dictionary:
