@@ -23,7 +23,7 @@ def fast(body: bytes, ndjson: bool) -> Batch | None:
 
 
 def careful(body: bytes, ndjson: bool) -> Batch:
-    return codec._decode_carefully(body, PROJECT, RECEIVED_NS, ndjson)
+    return codec.decode_carefully(body, PROJECT, RECEIVED_NS, ndjson)
 
 
 def indexes(errors: tuple[EntryError, ...]) -> list[int]:
