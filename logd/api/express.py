@@ -1,26 +1,29 @@
 """Ingest requests of the common kind, from head to response without a task of their own.
 
-A body that is all there, plain, of few entries, without an Idempotency-Key: `Express.take` does at
-once what `Api.answer` does up to the project's queue, and the response is made when the entries are
-durable. Whatever is not beyond doubt it leaves to `Api.answer`, and has done nothing then.
+A body that is all there, plain, of few entries, without an Idempotency-Key: what comes of them at
+the same time is taken together. Secrets are looked at once, bodies of one entry are decoded, framed
+and shown as one batch, and each response is made when the entries are durable. What is not beyond
+doubt, and what is to be refused, is handed back for `Api.answer`; nothing was done with it then.
 """
 
-from collections.abc import Callable
-from typing import Final
+from collections.abc import Callable, Iterator, Sequence
+from typing import Final, NamedTuple
 
 import msgspec
 
 from logd.api import content, problems
 from logd.api.errors import InvalidRequest, Unauthenticated, UnsupportedMedia
-from logd.api.exchange import HeadText, Response, with_common
+from logd.api.exchange import HeadText, Response, new_request_id, with_common
 from logd.api.operations.ingest import receipt
 from logd.api.reading import bearer_secret, idempotency_key
 from logd.api.service import Services
 from logd.control.model import KeyPrincipal
 from logd.daemon.logs import Ingested
+from logd.entry import ProjectId
 from logd.errors import LogdError
 
 MAX_BODY_BYTES: Final = 65_536
+_MAX_GROUP_BYTES: Final = 262_144
 
 
 class Ticket(msgspec.Struct, frozen=True):
@@ -45,37 +48,93 @@ def ticket_of(text: HeadText) -> Ticket | None:
         return None
 
 
+Answer = Callable[[Response | None], None]
+"""Called once. None: this is for `Api.answer`."""
+
+
+class _Taken(NamedTuple):
+    ticket: Ticket
+    body: bytes
+    answer: Answer
+
+
 class Express:
     def __init__(self, services: Services) -> None:
         self._control = services.control
         self._logs = services.logs
+        self._random_bytes = services.random_bytes
         self._max_body_bytes = min(services.max_body_bytes, MAX_BODY_BYTES)
+        self._taken: list[_Taken] = []
 
-    def take(
-        self, ticket: Ticket, body: bytes, request_id: str, answer: Callable[[Response], None]
-    ) -> bool:
-        """Whether the request is under way: then `answer` is called once, later. If not, nothing
-        was done."""
+    def take(self, ticket: Ticket, body: bytes, answer: Answer) -> bool:
+        """Whether the request is one of these: then `answer` is called, in or after `commit`."""
         if len(body) > self._max_body_bytes:
             return False
-        try:
-            principal = self._control.authenticate(ticket.secret)
-            if not isinstance(principal, KeyPrincipal):
-                return False
-            project = principal.project_id
-            self._control.may_ingest(principal, project)
-
-            def done(result: Ingested | LogdError) -> None:
-                if isinstance(result, Ingested):
-                    response = receipt(result)
-                else:
-                    response = problems.to_response(result, request_id)
-                answer(with_common(response, request_id))
-
-            return self._logs.ingest_soon(project, body, ticket.ndjson, done)
-        except LogdError:
-            return False
+        self._taken.append(_Taken(ticket, body, answer))
+        return True
 
     def commit(self) -> None:
         """To be called soon after `take`, when all that is there has been taken."""
-        self._logs.commit_now()
+        while self._taken:
+            taken, self._taken = self._taken, []
+            by_secret: dict[str, list[_Taken]] = {}
+            for request in taken:
+                by_secret.setdefault(request.ticket.secret, []).append(request)
+            for secret, requests in by_secret.items():
+                project = self._project_of(secret)
+                for group in _groups(requests):
+                    self._begin(project, group)
+            self._logs.commit_now()
+
+    def _project_of(self, secret: str) -> ProjectId | None:
+        """Where the owner of this secret may send entries to."""
+        principal = self._control.authenticate(secret)
+        if not isinstance(principal, KeyPrincipal):
+            return None
+        try:
+            self._control.may_ingest(principal, principal.project_id)
+        except LogdError:
+            return None
+        return principal.project_id
+
+    def _begin(self, project: ProjectId | None, group: Sequence[_Taken]) -> None:
+        if project is not None and self._is_begun(project, group):
+            return
+        if len(group) == 1:
+            group[0].answer(None)
+            return
+        for request in group:  # one of them is at fault
+            self._begin(project, (request,))
+
+    def _is_begun(self, project: ProjectId, group: Sequence[_Taken]) -> bool:
+        def settle(result: Sequence[Ingested] | LogdError) -> None:
+            for number, request in enumerate(group):
+                request_id = request.ticket.request_id or new_request_id(self._random_bytes)
+                if isinstance(result, LogdError):
+                    response = problems.to_response(result, request_id)
+                else:
+                    response = receipt(result[number])
+                request.answer(with_common(response, request_id))
+
+        bodies = [request.body for request in group]
+        try:
+            return self._logs.ingest_soon(project, bodies, group[0].ticket.ndjson, settle)
+        except Exception:  # noqa: BLE001  # nothing was done: `Api.answer` meets it again, and tells
+            return False
+
+
+def _groups(requests: Sequence[_Taken]) -> Iterator[Sequence[_Taken]]:
+    """JSON objects together, up to a size; what else there is, each by itself."""
+    group: list[_Taken] = []
+    size = 0
+    for request in requests:
+        if request.ticket.ndjson or not request.body.startswith(b"{"):
+            yield (request,)
+            continue
+        if size + len(request.body) > _MAX_GROUP_BYTES:
+            yield group
+            group, size = [], 0
+        group.append(request)
+        size += len(request.body)
+    if group:
+        yield group

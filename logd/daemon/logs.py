@@ -2,7 +2,7 @@
 
 import hashlib
 import logging
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from typing import Final
 
@@ -23,7 +23,14 @@ from logd.errors import (
     StorageFailed,
     UnsupportedFormat,
 )
-from logd.format.body import Batch, EntryError, Partial, decode_body, decode_good_entries
+from logd.format.body import (
+    Batch,
+    EntryError,
+    Partial,
+    decode_body,
+    decode_good_entries,
+    decode_singles,
+)
 from logd.format.logid import ids_json, log_id, log_ids, parse_log_id
 from logd.format.wal import Idempotency
 from logd.query.ast import Filter
@@ -122,28 +129,38 @@ class Logs:
     def ingest_soon(
         self,
         project: ProjectId,
-        body: bytes,
+        bodies: Sequence[bytes],
         ndjson: bool,
-        done: Callable[[Ingested | LogdError], None],
+        done: Callable[[Sequence[Ingested] | LogdError], None],
     ) -> bool:
-        """As `ingest`, for a small body, with `done` called once, later, on the event loop. False:
-        nothing was done, as the project is not open yet or the body holds no entry. Raises, before
-        anything was done, what `ingest` raises. `commit_now` must follow."""
+        """As `ingest`, for a small body, or for several of one JSON entry each, which become one
+        request to the store. `done` is called once, later, on the event loop, with what came of
+        each. False: nothing was done, as the project is not open, a body holds no entry, or one
+        of several is not beyond doubt. Raises, before anything was done, what `ingest` raises.
+        `commit_now` must follow."""
         desk = self._desks.get(project)
         if desk is None:
             return False
         received_ns = self._clock()
-        batch = decode_body(body, project, received_ns, ndjson=ndjson)
-        count = batch.count
-        if not count:
+        if len(bodies) == 1:
+            body = bodies[0]
+            batch = decode_body(body, project, received_ns, ndjson=ndjson)
+        else:
+            decoded = decode_singles(bodies, project, received_ns)
+            if decoded is None:
+                return False
+            batch, body = decoded
+        if not batch.count:
             return False
+        count = batch.count if len(bodies) == 1 else 1
 
         def finish(result: Seq | LogdError) -> None:
             if isinstance(result, LogdError):
                 done(result)
                 return
             self._note_stored(desk)
-            done(Ingested(count, ids_json(project, result, count)))
+            firsts = range(result, result + batch.count, count)
+            done([Ingested(count, ids_json(project, Seq(seq), count)) for seq in firsts])
 
         desk.submit_soon(Request(batch, body, ndjson, received_ns), finish)
         self._uncommitted.add(desk)

@@ -3,8 +3,8 @@
 In the lane a connection's task parks here until its client sends something. One task watches all
 that are parked, through an epoll of its own in which a connection stays from request to request.
 What comes as one whole request of the kind that `api/express.py` takes is begun at once, and
-answered out of the commit that makes it durable; the connection's task sleeps on. Anything else
-wakes the task, with the bytes in `unread`.
+answered out of the commit that makes it durable; the connection's task sleeps on. Anything else,
+and what is handed back, wakes the task, with the bytes in `unread`.
 """
 
 import os
@@ -15,6 +15,7 @@ from typing import Final, Protocol
 import trio
 
 from logd.api.exchange import Response
+from logd.api.express import Answer
 from logd.door.complaints import Complaints
 from logd.door.limits import KEEP_ALIVE_SECONDS
 from logd.door.stream import GuardedStream
@@ -23,7 +24,6 @@ _RECEIVE_BYTES: Final = 65_536
 _EVENTS_AT_ONCE: Final = 256
 _ROUNDS: Final = 4
 
-Answer = Callable[[Response], None]
 Begin = Callable[[bytes, Answer], bool]
 """Begins the request that these bytes are, if they are exactly one of the kind; it is answered
 later. False: nothing was done."""
@@ -98,7 +98,7 @@ class Spot:
         self._fd = fd
         self._wake = trio.Event()
         self._parked = False
-        self._under_way = False
+        self._under_way = b""
         self._came_meanwhile = False
         self._unsent = b""
         self._ends = False
@@ -137,17 +137,23 @@ class Spot:
         except OSError:
             data = b""
         if data and self._platform.begin(data, self._answer):
-            self._under_way = True
+            self._under_way = data
             self._stream.idle_since = self._connection.waits_until = None
         else:
-            self._connection.unread = data
-            self._parked = False
-            self._wake.set()
+            self._leave_to_task(data)
 
-    def _answer(self, response: Response) -> None:
+    def _leave_to_task(self, data: bytes) -> None:
+        self._connection.unread = data
+        self._parked = False
+        self._wake.set()
+
+    def _answer(self, response: Response | None) -> None:
         """Never raises: it runs in the midst of a commit."""
-        self._under_way = False
+        data, self._under_way = self._under_way, b""
         if not self._parked or self._stream.closed:
+            return
+        if response is None:
+            self._leave_to_task(data)
             return
         try:
             self._send(response)

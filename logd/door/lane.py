@@ -16,7 +16,8 @@ import trio
 
 from logd.api.dispatch import Api
 from logd.api.errors import BodyTooLarge
-from logd.api.exchange import Head, Response, new_request_id
+from logd.api.exchange import Head, Response
+from logd.api.express import Answer
 from logd.door.body import BodyMemory, IncomingBody, Message
 from logd.door.complaints import Complaints
 from logd.door.express import Platform, Spot
@@ -110,7 +111,7 @@ class Lane:
                 return None
         return None
 
-    def _begin(self, data: bytes, answer: Callable[[Response], None]) -> bool:
+    def _begin(self, data: bytes, answer: Answer) -> bool:
         """See `express.Begin`."""
         end = data.find(_END_OF_HEAD, 0, MAX_HEAD_BYTES) + len(_END_OF_HEAD)
         if end < len(_END_OF_HEAD) or self._stopping:
@@ -119,9 +120,8 @@ class Lane:
         if request is None or request.ticket is None or len(data) != end + request.length:
             return False
         length, memory = request.length, self._memory
-        request_id = request.ticket.request_id or new_request_id(self._random_bytes)
 
-        def settle(response: Response) -> None:
+        def settle(response: Response | None) -> None:
             memory.give_back(length)
             answer(response)
 
@@ -129,7 +129,7 @@ class Lane:
             memory.take(length)
         except Overloaded:
             return False
-        if self._api.express.take(request.ticket, data[end:], request_id, settle):
+        if self._api.express.take(request.ticket, data[end:], settle):
             return True
         memory.give_back(length)
         return False

@@ -34,7 +34,6 @@ from logd.format.separated import (
     SEPARATOR,
     Int64s,
     concatenate,
-    edges,
     join_ascii,
     join_texts,
     longest,
@@ -55,9 +54,10 @@ __all__ = [
     "decode_carefully",
     "decode_fast",
     "decode_good_entries",
+    "decode_singles",
 ]
 
-_BRACE: Final = ord("{")
+_NEXT_OBJECT: Final = SEPARATOR + b"{"
 _FLAT_BYTES: Final = 2 * (MAX_NESTING - 1)  # a shorter meta has not the brackets to nest too deeply
 
 _FAST_TAG_LISTS: Final = 4096
@@ -197,11 +197,34 @@ def decode_fast(
         return None
     if not entries:
         return EMPTY
-    count = len(entries)
-    if count == 1 and isinstance(received_ns, int):
+    if len(entries) == 1 and isinstance(received_ns, int):
         return _one(entries[0], received_ns)
-    if not isinstance(received_ns, int) and len(received_ns) != count:
+    if not isinstance(received_ns, int) and len(received_ns) != len(entries):
         return None
+    return _several(entries, body, received_ns)
+
+
+def decode_singles(
+    bodies: Sequence[bytes], project: ProjectId, received_ns: int
+) -> tuple[Batch, bytes] | None:
+    """The batch of at least one body, each of one entry, and the one body that would have brought
+    them all; None where one of them is not beyond doubt."""
+    one, _ = _fast_decoder(project)
+    try:
+        entries = [*map(one.decode, bodies)]
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return None
+    if len(entries) == 1:
+        batch, body = _one(entries[0], received_ns), bodies[0]
+    else:
+        body = b"[%b]" % b",".join(bodies)
+        batch = _several(entries, body, received_ns)
+    return None if batch is None else (batch, body)
+
+
+def _several(entries: list[Any], body: bytes, received_ns: int | Int64s) -> Batch | None:
+    """The batch of entries that were decoded from this body."""
+    count = len(entries)
     try:
         ts = _timestamps([e.timestamp for e in entries], received_ns)
     except BadTimestamp:
@@ -278,15 +301,11 @@ def _timestamps(texts: list[str | UnsetType], received_ns: int | Int64s) -> Int6
 
 def _are_metas_good(metas: bytes, count: int) -> bool:
     """Whether all are objects, none is too long and none could nest too deeply."""
-    if count == 1:
-        if metas[:1] != b"{":
-            return False
-        most = len(metas)
-    else:
-        at = edges(metas, count)
-        if np.any(np.frombuffer(metas, np.uint8).take(at[:-1]) != _BRACE):
-            return False
-        most = int(np.diff(at).max()) - 1
+    if not metas.startswith(b"{") or metas.count(_NEXT_OBJECT) != count - 1:
+        return False
+    if len(metas) <= _FLAT_BYTES:
+        return True
+    most = longest(metas, count)
     if most <= _FLAT_BYTES:
         return True
     return most <= limits.MAX_META_BYTES and not any(map(_opens_too_often, metas.split(SEPARATOR)))
