@@ -15,6 +15,9 @@ from logd.entry import RandomBytes
 
 _SANE_REQUEST_ID: Final = re.compile(r"[A-Za-z0-9._-]{1,128}")
 
+_REQUEST_ID_BYTES: Final = 16
+_IDS_AT_ONCE: Final = 64
+
 Header = tuple[str, str]
 """Name in lower case, value."""
 
@@ -119,7 +122,22 @@ def read_head(method: str, target: str, headers: Iterable[tuple[bytes, bytes]]) 
 
 
 def new_request_id(random_bytes: RandomBytes) -> str:
-    return random_bytes(16).hex()
+    return random_bytes(_REQUEST_ID_BYTES).hex()
+
+
+class RequestIds:
+    """New ids for many requests, the randomness of several drawn at once."""
+
+    def __init__(self, random_bytes: RandomBytes) -> None:
+        self._random_bytes = random_bytes
+        self._drawn: list[str] = []
+
+    def next(self) -> str:
+        if not self._drawn:
+            text = self._random_bytes(_REQUEST_ID_BYTES * _IDS_AT_ONCE).hex()
+            step = 2 * _REQUEST_ID_BYTES
+            self._drawn = [text[at : at + step] for at in range(0, len(text), step)]
+        return self._drawn.pop()
 
 
 _JSON: Final[Header] = ("content-type", "application/json")

@@ -13,7 +13,7 @@ import msgspec
 
 from logd.api import content, problems
 from logd.api.errors import InvalidRequest, Unauthenticated, UnsupportedMedia
-from logd.api.exchange import HeadText, Response, new_request_id, with_common
+from logd.api.exchange import HeadText, RequestIds, Response, with_common
 from logd.api.operations.ingest import receipt
 from logd.api.reading import bearer_secret, idempotency_key
 from logd.api.service import Services
@@ -62,7 +62,7 @@ class Express:
     def __init__(self, services: Services) -> None:
         self._control = services.control
         self._logs = services.logs
-        self._random_bytes = services.random_bytes
+        self._request_ids = RequestIds(services.random_bytes)
         self._max_body_bytes = min(services.max_body_bytes, MAX_BODY_BYTES)
         self._taken: list[_Taken] = []
 
@@ -109,7 +109,7 @@ class Express:
     def _is_begun(self, project: ProjectId, group: Sequence[_Taken]) -> bool:
         def settle(result: Sequence[Ingested] | LogdError) -> None:
             for number, request in enumerate(group):
-                request_id = request.ticket.request_id or new_request_id(self._random_bytes)
+                request_id = request.ticket.request_id or self._request_ids.next()
                 if isinstance(result, LogdError):
                     response = problems.to_response(result, request_id)
                 else:
