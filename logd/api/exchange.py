@@ -141,6 +141,7 @@ class RequestIds:
 
 
 _JSON: Final[Header] = ("content-type", "application/json")
+_NO_STORE: Final[Header] = ("cache-control", "no-store")
 _encoder: Final = msgspec.json.Encoder()
 
 
@@ -157,6 +158,6 @@ NO_CONTENT: Final = Response(204, (), b"")
 
 
 def with_common(response: Response, request_id: str) -> Response:
-    """With the headers that every response has."""
-    common = (("x-request-id", request_id), ("cache-control", "no-store"))
-    return Response(response.status, (*response.headers, *common), response.body)
+    """With the headers that every response has; the one that is never the same comes last."""
+    headers = (*response.headers, _NO_STORE, ("x-request-id", request_id))
+    return Response(response.status, headers, response.body)

@@ -31,7 +31,7 @@ from logd.format.body import (
     decode_good_entries,
     decode_singles,
 )
-from logd.format.logid import ids_json, log_id, log_ids, parse_log_id
+from logd.format.logid import ids_json, ids_json_each, log_id, log_ids, parse_log_id
 from logd.format.wal import Idempotency
 from logd.query.ast import Filter
 from logd.query.cursor import Cursor, decode, encode, filter_digest
@@ -152,15 +152,16 @@ class Logs:
             batch, body = decoded
         if not batch.count:
             return False
-        count = batch.count if len(bodies) == 1 else 1
 
         def finish(result: Seq | LogdError) -> None:
             if isinstance(result, LogdError):
                 done(result)
                 return
             self._note_stored(desk)
-            firsts = range(result, result + batch.count, count)
-            done([Ingested(count, ids_json(project, Seq(seq), count)) for seq in firsts])
+            if len(bodies) == 1:
+                done([Ingested(batch.count, ids_json(project, result, batch.count))])
+            else:
+                done([Ingested(1, ids) for ids in ids_json_each(project, result, batch.count)])
 
         desk.submit_soon(Request(batch, body, ndjson, received_ns), finish)
         self._uncommitted.add(desk)

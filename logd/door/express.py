@@ -45,11 +45,11 @@ class Platform:
         self,
         begin: Begin,
         commit: Callable[[], None],
-        encode: Callable[[Response], tuple[bytes, bool]],
+        encode: Callable[[Response, float], tuple[bytes, bool]],
         complaints: Complaints,
     ) -> None:
-        """`commit()`: see to it that what was begun is answered; `encode(response)`: its bytes,
-        and whether the connection goes on after it."""
+        """`commit()`: see to it that what was begun is answered; `encode(response,
+        now)`: its bytes, and whether the connection goes on after it."""
         self._commit = commit
         self.begin = begin
         self.encode = encode
@@ -164,7 +164,8 @@ class Spot:
             self._stream.abort()
 
     def _send(self, response: Response) -> None:
-        data, keep = self._platform.encode(response)
+        now = trio.current_time()
+        data, keep = self._platform.encode(response, now)
         sent = self._stream.send_at_once(data)
         if sent < len(data) or not keep:
             self._unsent = data[sent:]
@@ -172,7 +173,6 @@ class Spot:
             self._parked = False
             self._wake.set()
             return
-        now = trio.current_time()
         self._stream.idle_since = now
         self._connection.waits_until = now + KEEP_ALIVE_SECONDS
         if self._came_meanwhile:

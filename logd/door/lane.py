@@ -10,13 +10,14 @@ What it is sure of is in `hot.py`.
 """
 
 from collections.abc import Awaitable, Callable
+from functools import lru_cache
 from typing import Final
 
 import trio
 
 from logd.api.dispatch import Api
 from logd.api.errors import BodyTooLarge
-from logd.api.exchange import Head, Response
+from logd.api.exchange import Head, Header, Response
 from logd.api.express import Answer
 from logd.door.body import BodyMemory, IncomingBody, Message
 from logd.door.complaints import Complaints
@@ -143,7 +144,9 @@ class Lane:
             try:
                 response = await self._answer_ready(connection, head, body)
                 if response is not None:
-                    await connection.stream.send_all(self._encode(response, not self._stopping))
+                    await connection.stream.send_all(
+                        self._encode(response, not self._stopping, trio.current_time())
+                    )
             finally:
                 body.release()
             return response is not None and not self._stopping
@@ -178,40 +181,41 @@ class Lane:
             if response is None:
                 return False
             keep = body.complete and not self._stopping
-            await connection.stream.send_all(self._encode(response, keep))
+            await connection.stream.send_all(self._encode(response, keep, trio.current_time()))
         finally:
             body.release()
         connection.stream.linger = not body.complete
         return keep
 
-    def _encode_kept(self, response: Response) -> tuple[bytes, bool]:
+    def _encode_kept(self, response: Response, now: float) -> tuple[bytes, bool]:
         """An answer, and whether another request may follow on the connection."""
         keep = not self._stopping
-        return self._encode(response, keep), keep
+        return self._encode(response, keep, now), keep
 
-    def _encode(self, response: Response, keep: bool) -> bytes:
-        pieces = [
-            b"HTTP/1.1 %d %b\r\n" % (response.status, REASONS.get(response.status, b"")),
-            _header_lines(response.headers),
-            b"content-length: %d\r\n" % len(response.body),
+    def _encode(self, response: Response, keep: bool, now: float) -> bytes:
+        name, value = response.headers[-1]
+        return b"%b%b\r\ncontent-length: %d\r\n%b%b\r\n%b" % (
+            _first_lines(response.status, response.headers[:-1]),
+            f"{name}: {value}".encode(),
+            len(response.body),
             b"" if keep else b"connection: close\r\n",
-            self._common_headers(),
-            b"\r\n",
+            self._common_headers(int(now)),
             response.body,
-        ]
-        return b"".join(pieces)
+        )
 
-    def _common_headers(self) -> bytes:
+    def _common_headers(self, second: int) -> bytes:
         """The date among them: made once a second."""
-        now = int(trio.current_time())
-        if now != self._dated_at:
+        if second != self._dated_at:
             self._dated = b"".join([b"%b: %b\r\n" % pair for pair in self._server_headers()])
-            self._dated_at = now
+            self._dated_at = second
         return self._dated
 
 
-def _header_lines(headers: tuple[tuple[str, str], ...]) -> bytes:
-    return "".join([f"{name}: {value}\r\n" for name, value in headers]).encode()
+@lru_cache(maxsize=256)
+def _first_lines(status: int, headers: tuple[Header, ...]) -> bytes:
+    """The status line and these headers: most responses begin alike."""
+    lines = "".join([f"{name}: {value}\r\n" for name, value in headers]).encode()
+    return b"HTTP/1.1 %d %b\r\n%b" % (status, REASONS.get(status, b""), lines)
 
 
 async def _cancel_when_cut(body: IncomingBody, scope: trio.CancelScope) -> None:

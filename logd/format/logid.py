@@ -47,13 +47,19 @@ def parse_log_id(project: ProjectId, text: str) -> Seq | None:
     return Seq(int(lowered[-_SEQ_DIGITS:], 16))
 
 
+def ids_json_each(project: ProjectId, first: Seq, count: int) -> list[bytes]:
+    """For each of `count` consecutive entries a JSON array with nothing but its id."""
+    prefix = id_prefix(project)
+    return [f'["{prefix}{seq:012x}"]'.encode() for seq in range(first, first + count)]
+
+
 def ids_json(project: ProjectId, first: Seq, count: int) -> bytes:
     """A JSON array of the ids of `count` consecutive entries, about 10 ns an id."""
     if count == 0:
         return b"[]"
-    prefix = id_prefix(project)
     if count == 1:
-        return f'["{prefix}{first:012x}"]'.encode()
+        return ids_json_each(project, first, 1)[0]
+    prefix = id_prefix(project)
     pieces = []
     for high in range(first >> 12, ((first + count - 1) >> 12) + 1):
         start = max(first - (high << 12), 0)

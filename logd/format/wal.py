@@ -12,7 +12,8 @@ File header, 48 bytes, little-endian:
     40     4    reserved, 0
     44     4    CRC-32 of bytes 0-43
 
-then frames, one a request, 36 bytes and the body:
+then frames, 36 bytes and the body: a request, or several that came together, of one entry each, as
+the array of them:
 
     0      4    marker FE 57 46 FF (FE and FF never occur in UTF-8, so a body holds no marker)
     4      1    flags: bit 0 NDJSON, bit 1 an idempotency record follows the header

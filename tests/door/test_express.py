@@ -183,6 +183,64 @@ async def test_a_client_that_is_gone_leaves_its_entry_and_harms_nobody(
         await assert_healthy(daemon)
 
 
+@pytest.mark.usefixtures("slow_disk")
+async def test_of_those_that_come_together_each_gets_its_own_answer(
+    make_daemon: DaemonFactory,
+) -> None:
+    """Good ones, bad ones, arrays and lines, of known and unknown keys, at the same time: as each
+    alone, behind a mark that keeps it out of the group."""
+    async with make_daemon() as daemon:
+        await daemon.call("POST", "/v1/ingest", daemon.key, json=daemon.entry())
+        single = json.dumps(daemon.entry(message="x")).encode()
+        json_head = f"Authorization: Bearer {daemon.key}"
+        kinds: list[tuple[tuple[str, ...], bytes]] = [
+            ((json_head,), single),
+            ((json_head,), json.dumps(daemon.entry(level="LOUD")).encode()),
+            ((json_head,), b"[" + single + b"," + single + b"]"),
+            ((json_head,), single + b"," + single),
+            ((json_head,), single[:-1]),
+            ((json_head,), b""),
+            ((json_head, "Content-Type: application/x-ndjson"), single + b"\n" + single + b"\n"),
+            ((json_head, "Content-Type: application/x-ndjson"), b"\n"),
+            (("Authorization: Bearer ldk_wrong",), single),
+            ((f"Authorization: Bearer {daemon.admin}",), single),
+            ((json_head,), single),
+        ]
+
+        async def answer_to(headers: tuple[str, ...], body: bytes) -> Answer:
+            async with connected(daemon) as stream:
+                length = f"Content-Length: {len(body)}"
+                data = request(
+                    "POST", "/v1/ingest", *headers, length, "X-Request-Id: same", body=body
+                )
+                await stream.send_all(data)
+                return await read_answer(stream)
+
+        alone = [await answer_to((*headers, "TE: trailers"), body) for headers, body in kinds]
+        together: dict[int, Answer] = {}
+
+        async def ask(number: int) -> None:
+            together[number] = await answer_to(*kinds[number % len(kinds)])
+
+        async with trio.open_nursery() as nursery:
+            for number in range(4 * len(kinds)):
+                nursery.start_soon(ask, number)
+        stored = []
+        for number, answer in together.items():
+            expected = alone[number % len(kinds)]
+            assert answer.status == expected.status
+            if answer.status == 200:
+                found = json.loads(answer.body)["ids"]
+                assert len(found) == len(json.loads(expected.body)["ids"])
+                stored += found
+            else:
+                assert answer.body == expected.body
+        stored += [one for answer in alone for one in json.loads(answer.body).get("ids", [])]
+        assert len(stored) == len(set(stored)) == 5 * (2 + 2 + 2)
+        assert len(set(await listed(daemon)) - set(stored)) == 1  # the first one
+        assert set(stored) <= set(await listed(daemon))
+
+
 async def test_results_that_are_late_come_once() -> None:
     pool = WorkPool("test", 2)
     late: list[int] = []

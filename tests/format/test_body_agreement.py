@@ -1,7 +1,7 @@
 """What decoding makes of any body, against how the body was written; and its two ways."""
 
 import pytest
-from body_samples import RECEIVED_NS, WrittenBody, bodies
+from body_samples import RECEIVED_NS, WrittenBody, bodies, entry
 from format_samples import PROJECT, Row, costly, metas, rows_of, unhurried
 from hypothesis import given
 from hypothesis import strategies as st
@@ -130,3 +130,31 @@ def test_metas_are_kept_to_the_byte(meta: bytes) -> None:
         assert rows_of(batch) == [
             Row(ts_ns=RECEIVED_NS, level=2, message="m", source="s", meta=text)
         ]
+
+
+@costly
+@given(bodies())
+def test_single_entries_taken_together_are_what_each_is(written: WrittenBody) -> None:
+    """All of them, or none where one is refused; and one body brings them all."""
+    texts = [entry.text.encode() for entry in written.entries]
+    if not texts:
+        return
+    decoded = codec.decode_singles(texts, PROJECT, RECEIVED_NS)
+    if decoded is None:
+        assert any(fast(text, ndjson=False) is None for text in texts)
+        return
+    batch, body = decoded
+    each = [decode_body(text, PROJECT, RECEIVED_NS, ndjson=False) for text in texts]
+    assert same(batch, codec.concatenate_batches(each))
+    assert same(batch, decode_body(body, PROJECT, RECEIVED_NS, ndjson=False))
+
+
+@pytest.mark.parametrize("size", [1, 2, 9])
+def test_texts_that_are_entries_only_when_joined_are_refused(size: int) -> None:
+    good = entry()
+    for at in range(1, len(good)):
+        pieces = [good[:at], good[at:]]
+        assert codec.decode_singles(pieces + [good] * size, PROJECT, RECEIVED_NS) is None
+    twice = good + b"," + good
+    assert codec.decode_singles([twice] * size, PROJECT, RECEIVED_NS) is None
+    assert codec.decode_singles([twice, b"", *[good] * size], PROJECT, RECEIVED_NS) is None
