@@ -118,16 +118,30 @@ def connect(address: Address) -> socket.socket:
     return connection
 
 
+def _is_idle(connection: socket.socket) -> bool:
+    """Whether it is open and nothing waits to be read, as between a response and a request."""
+    try:
+        connection.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT)
+    except BlockingIOError:
+        return True
+    except OSError:
+        pass
+    return False
+
+
 class Connection:
-    """A kept-alive connection for one request at a time; opened when first needed."""
+    """A kept-alive connection for one request at a time; opened when first needed, and anew where
+    the server has ended it between two requests, as servers do with idle or old ones."""
 
     def __init__(self, address: Address) -> None:
         self._address = address
         self._socket: socket.socket | None = None
 
     def exchange(self, request: bytes) -> Response:
-        """Send a complete request and wait for its response. OSError or ConnectionLost when the
-        server is not there or goes away; the next call connects anew."""
+        """Send a complete request, once, and wait for its response. OSError or ConnectionLost when
+        the server is not there or goes away; the next call connects anew."""
+        if self._socket is not None and not _is_idle(self._socket):
+            self.close()
         if self._socket is None:
             self._socket = connect(self._address)
         reader = ResponseReader()

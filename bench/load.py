@@ -216,10 +216,19 @@ class _Worker:
         else:
             self.part.failures.append(f"status {reader.status}")
         if reader.closes:
-            self._forget(connection)
-            self._adopt(connect(self._address))
+            self._replace(connection)
         else:
             self._send(connection)
+
+    def _replace(self, connection: socket.socket) -> None:
+        """After an answer that announced the connection's end: the next request has a new one."""
+        self._forget(connection)
+        try:
+            successor = connect(self._address)
+        except OSError as error:
+            self.part.failures.append(type(error).__name__)
+        else:
+            self._adopt(successor)
 
     def _drop(self, connection: socket.socket, reason: str) -> None:
         self.part.failures.append(reason)

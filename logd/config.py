@@ -80,7 +80,9 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
         int, Meta(ge=1, le=65_536), _says("open connections; more wait in the listen queue")
     ] = 1024
     body_memory_bytes: Annotated[
-        int, Meta(ge=64 * KIB), _says("memory for all request bodies in flight together")
+        int,
+        Meta(ge=64 * KIB),
+        _says("memory for all request bodies and large pages in flight together"),
     ] = 128 * MIB
     request_timeout_seconds: Annotated[
         float, Meta(gt=0, le=3600), _says("time for a request's head to arrive")

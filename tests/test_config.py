@@ -107,7 +107,8 @@ def test_an_unknown_variable_is_an_error_with_hint() -> None:
 
 
 def test_variables_of_the_commands_are_not_the_daemons_concern() -> None:
-    options_of({"LOGD_URL": "http://x", "LOGD_KEY": "k", "LOGD_KEY_FILE": "f", "LOGD_PROJECT": "p"})
+    theirs = {"LOGD_URL": "http://x", "LOGD_KEY": "k", "LOGD_KEY_FILE": "f", "LOGD_PROJECT": "p"}
+    assert options_of(theirs) == options_of({})
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ request is let in; the body is read only then.
 """
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Final, Protocol
 
 import msgspec
@@ -57,8 +57,8 @@ class Body(Protocol):
         ...
 
     def hold(self, count: int) -> None:
-        """Count further bytes made from it (decompressed) against the memory for bodies, until
-        the response is sent. Raises Overloaded."""
+        """Count further bytes (of it, decompressed, or of its large response) against the memory
+        for bodies, until the response is sent. Raises Overloaded."""
         ...
 
 
@@ -72,13 +72,14 @@ class Response(msgspec.Struct, frozen=True):
 
 class Call(msgspec.Struct, frozen=True):
     """A request that was let in. `params`: the path's parameters, ids in canonical form;
-    `query`: the query's parameters, each known to the route."""
+    `query`: the query's parameters, each known to the route; `hold`: see `Body.hold`."""
 
     head: Head
     params: dict[str, str]
     query: dict[str, str]
     principal: Principal | None
     body: bytes
+    hold: Callable[[int], None]
 
 
 class HeadText(msgspec.Struct, frozen=True):

@@ -17,8 +17,9 @@ def add_commands(commands: "Commands") -> None:
     check = commands.add_parser(
         "check",
         help="verify a data directory",
-        description="Read every byte of the logs, verify checksums and indexes, and write "
-        "nothing. The daemon must be stopped. Exit code 1 where there are problems.",
+        description="Read every byte of the logs and of the control data, verify checksums "
+        "and indexes, and write nothing. The daemon must be stopped. Exit code 1 where there "
+        "are problems.",
     )
     add_data_flags(check)
     check.set_defaults(run=run_check)
@@ -35,19 +36,23 @@ def add_commands(commands: "Commands") -> None:
 def run_check(args: argparse.Namespace) -> int:
     config = config_of(args)
     from logd.cli.owner import owned
+    from logd.control.check import check_control
     from logd.store.check import check_store
     from logd.store.files import OsFiles
 
     with owned(config.data) as layout:
+        control = check_control(OsFiles(), layout.control)
         report = check_store(OsFiles(), layout, _projects(layout))
-    for problem in report.problems:
+    problems = [*(f"control: {problem}" for problem in control.problems), *report.problems]
+    for problem in problems:
         print(problem)
     print(
+        f"{control.records:,} control records, "
         f"{report.projects:,} projects, {report.chunks:,} chunks with {report.entries:,} entries, "
         f"{report.wal_frames:,} WAL frames with {report.wal_entries:,} entries: "
-        f"{len(report.problems) or 'no'} problems"
+        f"{len(problems) or 'no'} problems"
     )
-    return FAILED if report.problems else OK
+    return FAILED if problems else OK
 
 
 def run_reindex(args: argparse.Namespace) -> int:

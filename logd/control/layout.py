@@ -1,6 +1,9 @@
 """Every path of the control directory."""
 
 from pathlib import Path
+from typing import Final
+
+_ASIDE: Final = ".damaged-"
 
 
 class Layout:
@@ -20,4 +23,8 @@ class Layout:
 
     def set_aside(self, path: Path, at_ns: int) -> Path:
         """Where a damaged file is kept for the operator. Nothing reads it again."""
-        return path.with_name(f"{path.name}.damaged-{at_ns}")
+        return path.with_name(f"{path.name}{_ASIDE}{at_ns}")
+
+    def is_set_aside(self, name: str) -> bool:
+        """Whether a file of the directory is one of those."""
+        return _ASIDE in name

@@ -1,9 +1,9 @@
 """Building chunks in a process of its own.
 
-A chunk takes a few hundred milliseconds of one core, half of it with Python's interpreter lock
-held. In a thread of the daemon that is time in which nothing is acknowledged; in another process it
-runs beside. The process is started by the first large job, ends after a quiet spell, and is never
-needed: whatever happens to it, the chunk is built here instead.
+A chunk costs more of one core than decoding and framing its entries does, and much of that is with
+Python's interpreter lock held. In a thread of the daemon that is time in which nothing is
+acknowledged; in another process it runs beside. The process is started by the first large job, ends
+after a quiet spell, and is never needed: whatever happens to it, the chunk is built here instead.
 """
 
 import contextlib

@@ -71,11 +71,13 @@ class Segments:
         return self._file(name).size()
 
     def created_ns(self, name: SegmentName) -> int | None:
-        """When the file was begun; None where its header is damaged."""
+        """When the file was begun; None where its header is damaged, or of an older version: such a
+        file gets no chunks of this one, which an older program would take for damage."""
         try:
-            return self._header(name).created_ns
+            header = self._header(name)
         except ValueError:
             return None
+        return header.created_ns if header.version == codec.VERSION else None
 
     def _header(self, name: SegmentName) -> codec.SegmentHeader:
         """Raises ValueError where it is damaged."""

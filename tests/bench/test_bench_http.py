@@ -1,6 +1,15 @@
 import pytest
+from answering import LAST, OK, answering
 
-from bench.http import Address, ResponseReader, get, is_plain_success, post
+from bench.http import (
+    Address,
+    Connection,
+    ConnectionLost,
+    ResponseReader,
+    get,
+    is_plain_success,
+    post,
+)
 
 ADDRESS = Address("127.0.0.1", 8080)
 
@@ -62,3 +71,48 @@ def test_only_plain_http_is_spoken() -> None:
     assert Address.of_url("http://localhost:9428/") == Address("localhost", 9428)
     with pytest.raises(ValueError, match="plain http"):
         Address.of_url("https://localhost")
+
+
+def exchange(connection: Connection, address: Address, word: bytes) -> bytes:
+    return connection.exchange(post("/", address, b"<%s>" % word)).body
+
+
+def test_a_connection_is_kept() -> None:
+    with answering([OK] * 3) as server:
+        connection = Connection(server.address)
+        answers = [exchange(connection, server.address, word) for word in (b"a", b"b", b"c")]
+        connection.close()
+    assert answers == [b"ok"] * 3
+    assert server.received == [b"<a>", b"<b>", b"<c>"]
+    assert server.connections == 1
+
+
+def test_after_an_announced_close_the_next_request_has_a_new_connection() -> None:
+    with answering([OK, LAST]) as server:
+        connection = Connection(server.address)
+        words = (b"a", b"b", b"c")
+        answers = [exchange(connection, server.address, word) for word in words]
+        connection.close()
+    assert answers == [b"ok"] * 3
+    assert server.received == [b"<a>", b"<b>", b"<c>"]
+    assert server.connections == 2
+
+
+def test_a_connection_that_was_closed_while_it_was_idle_is_opened_anew() -> None:
+    with answering([OK]) as server:
+        connection = Connection(server.address)
+        for word in (b"a", b"b"):
+            assert exchange(connection, server.address, word) == b"ok"
+            server.wait_hung_up()
+        connection.close()
+    assert server.received == [b"<a>", b"<b>"]
+    assert server.connections == 2
+
+
+def test_a_request_that_was_sent_and_not_answered_is_not_sent_again() -> None:
+    with answering([b""]) as server:
+        connection = Connection(server.address)
+        with pytest.raises(ConnectionLost):
+            exchange(connection, server.address, b"a")
+    assert server.received == [b"<a>"]
+    assert server.connections == 1

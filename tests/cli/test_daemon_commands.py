@@ -234,6 +234,19 @@ def test_damage_is_found_and_exits_with_1(tmp_path: Path) -> None:
     assert segment.name in done.stdout
 
 
+def test_damage_to_the_control_data_is_found_and_exits_with_1(tmp_path: Path) -> None:
+    with quickstart(tmp_path) as served:
+        served.stop()
+    journal = tmp_path / "logd-data" / "control" / "journal.log"
+    content = bytearray(journal.read_bytes())
+    content[len(content) // 2] ^= 0xFF
+    journal.write_bytes(content)
+    done = run_logd("check", "--data", str(tmp_path / "logd-data"))
+    assert done.returncode == 1
+    assert "control: the journal's bytes" in done.stdout
+    assert journal.read_bytes() == content
+
+
 @pytest.mark.parametrize("action", ["check", "reindex"])
 def test_what_is_no_data_directory_is_left_alone(tmp_path: Path, action: str) -> None:
     done = run_logd(action, "--data", str(tmp_path))

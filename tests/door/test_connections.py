@@ -126,5 +126,17 @@ def test_the_watchdog_is_of_this_process_or_of_none() -> None:
     assert systemd.watchdog_seconds({"WATCHDOG_USEC": "0"}, 7) is None
 
 
-def test_without_a_service_manager_nobody_is_told() -> None:
-    systemd.notify({}, systemd.READY)
+def test_without_a_service_manager_nobody_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    address = str(tmp_path / "notify")
+    monkeypatch.setenv("NOTIFY_SOCKET", address)
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
+        manager.bind(address)
+        manager.setblocking(False)
+        for environ in ({}, {"NOTIFY_SOCKET": ""}):
+            systemd.notify(environ, systemd.READY)
+            with pytest.raises(BlockingIOError):
+                manager.recv(100)
+        systemd.notify({"NOTIFY_SOCKET": address}, systemd.ALIVE)
+        assert manager.recv(100) == systemd.ALIVE

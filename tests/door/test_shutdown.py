@@ -10,7 +10,15 @@ from pathlib import Path
 import pytest
 import trio
 from live_daemon import Daemon, DaemonFactory
-from raw_http import PATIENCE_SECONDS, connected, get, read_answer, read_to_end, request
+from raw_http import (
+    PATIENCE_SECONDS,
+    assert_healthy,
+    connected,
+    get,
+    read_answer,
+    read_to_end,
+    request,
+)
 
 from logd.daemon.admin_client import admin_call
 from logd.daemon.admin_requests import UserAdd
@@ -72,6 +80,7 @@ async def test_a_request_that_outlasts_the_grace_is_cut(make_daemon: DaemonFacto
         await stream.send_all(head[:-2] + b"Content-Length: 100\r\nExpect: 100-continue\r\n\r\n")
         await read_answer(stream)
         daemon.stop.set()
+        assert b" 200 " not in await read_to_end(stream)
         with trio.fail_after(PATIENCE_SECONDS):
             await daemon.stopped.wait()
 
@@ -160,6 +169,15 @@ async def test_the_service_manager_hears_of_the_whole_life(
 async def test_a_second_daemon_on_the_same_directory_is_refused(
     daemon: Daemon, make_daemon: DaemonFactory
 ) -> None:
+    before = contents(daemon.data)
     with pytest.RaisesGroup(pytest.RaisesExc(DirectoryLocked)):
         async with make_daemon(data=daemon.data):
-            pass
+            pytest.fail("it serves")
+    assert contents(daemon.data) == before
+    await assert_healthy(daemon)
+    answer = await daemon.call("POST", "/v1/ingest", daemon.key, json=daemon.entry())
+    assert answer.status_code == 200
+
+
+def contents(directory: Path) -> dict[Path, bytes]:
+    return {path: path.read_bytes() for path in directory.rglob("*") if path.is_file()}

@@ -1,5 +1,6 @@
 """Files as they were written when their format's version was made. See `tests/golden/README.md`."""
 
+import re
 from pathlib import Path
 
 import golden_values as golden
@@ -11,6 +12,7 @@ from golden_values import GOLDEN
 from logd.format import postings, segment, vocabulary, wal
 from logd.format.body import decode_body
 from logd.format.chunk import BY_TEMPLATE, ZIGZAG, Part
+from logd.format.chunk import VERSION as CHUNK_VERSION
 from logd.format.directory import decode_row
 from logd.format.pages import PagedValue
 from logd.format.postings import PostingsIndex
@@ -47,6 +49,16 @@ def test_each_format_has_a_golden_file_of_its_version() -> None:
 def test_each_golden_file_is_of_a_known_kind() -> None:
     kinds = {name.split(".")[0] for name in golden.FILES} | {"README"}
     assert {path.name.split(".")[0] for path in GOLDEN.iterdir()} == kinds
+
+
+def test_a_segment_version_stands_for_one_chunk_version() -> None:
+    """A program refuses a newer segment whole; a newer chunk in it would pass for damage."""
+    pairs = [
+        re.fullmatch(r"segment\.v(\d+)-chunk\.v(\d+)", path.name) for path in stored("segment")
+    ]
+    versions = sorted((int(pair[1]), int(pair[2])) for pair in pairs if pair)
+    assert versions[-1] == (segment.VERSION, CHUNK_VERSION)
+    assert len({of_segment for of_segment, _ in versions}) == len(versions) == len(pairs)
 
 
 # ---------------------------------------------------------------- all versions are read

@@ -1,4 +1,5 @@
-"""What a newer program wrote is refused, with a clear message, and not a byte of it changes."""
+"""What a newer program wrote is refused, with a clear message, and not a byte of it changes; what
+an older one wrote is not mixed with what is new."""
 
 import struct
 import zlib
@@ -43,6 +44,22 @@ def newer_index(world: World) -> None:
     value = fixed + struct.pack("<I", zlib.crc32(fixed))
     with lmdb.open(str(world.layout.index)) as environment, environment.begin(write=True) as txn:
         txn.put(b"m", value)
+
+
+def test_a_segment_of_an_older_version_gets_no_chunks_of_this_one() -> None:
+    with new_world() as world:
+        world.store_entries(entries("a", 20))
+        world.project.freeze()
+        world.close()
+        (old,) = world.layout.segments.iterdir()
+        written = with_version(old.read_bytes(), 56, 0)
+        old.write_bytes(written)
+        world.open()
+        world.store_entries(entries("b", 20))
+        world.project.freeze()
+        assert old.read_bytes() == written
+        assert len(list(world.layout.segments.iterdir())) == 2
+        assert world.seqs() == list(range(40))
 
 
 def contents(root: Path) -> dict[str, bytes]:

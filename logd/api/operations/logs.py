@@ -3,10 +3,9 @@
 import re
 from typing import Final
 
-from msgspec import UNSET
-
 from logd.api import log_schema
 from logd.api.exchange import Call, Response, json_response
+from logd.api.log_pages import page_response
 from logd.api.service import Services
 from logd.entry import LEVEL_CODE, LEVELS, ProjectId
 from logd.errors import BadQuery
@@ -24,17 +23,7 @@ async def list_page(services: Services, call: Call) -> Response:
     page = await services.logs.list_page(
         project, read_filter(call.query), _limit(call.query), call.query.get("cursor")
     )
-    return json_response(
-        log_schema.LogPage(
-            logs=tuple(
-                log_schema.log_entry(project, log_id, entry)
-                for log_id, entry in zip(page.ids, page.rows, strict=True)
-            ),
-            next_cursor=page.next_cursor,
-            total=page.total,
-            partial=True if page.damaged else UNSET,
-        )
-    )
+    return await page_response(project, page, call, services.max_body_bytes)
 
 
 async def stats(services: Services, call: Call) -> Response:
