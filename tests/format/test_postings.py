@@ -8,12 +8,10 @@ from hypothesis import strategies as st
 
 from logd.format.postings import (
     FREQUENT,
-    HASH_BITS,
     PostingsIndex,
     encode_postings,
-    hash_word,
-    hash_words,
 )
+from logd.format.word_hashes import HASH_BITS, hash_word, hash_words
 
 Occurrences = list[tuple[bytes, int]]
 """(word, row) of each variable, in any order."""
