@@ -38,6 +38,7 @@ from logd.format.word_hashes import OneOfEach, hash_word, shared_hashes, words_i
 MAGIC: Final = b"LVAR"
 FREQUENT: Final = 256
 _PAGE_HASHES: Final = 1024
+_SLICE_HASHES: Final = 64 * _PAGE_HASHES  # are encoded at once
 _SEGMENT_WORDS: Final = 1 << 19  # more than common logs have in a chunk
 _PAGE: Final = struct.Struct("<IIBBBB")
 
@@ -48,8 +49,7 @@ UInt32s = npt.NDArray[np.uint32]
 UInt16s = npt.NDArray[np.uint16]
 Ints = npt.NDArray[np.integer[Any]]
 
-_NO_LENGTHS: Final = np.zeros(0, np.int32)
-_NO_ROWS: Final = np.zeros(0, np.uint16)
+_NOTHING: Final = np.zeros(0, np.uint16)
 
 
 class Postings(msgspec.Struct, frozen=True):
@@ -72,7 +72,7 @@ class PostingsBuilder:
 
     def __init__(self) -> None:
         self._data: list[bytes] = []
-        self._lengths: list[Int32s] = []
+        self._lengths: list[UInt16s] = []
         self._rows: list[UInt16s] = []
         self._waiting = 0
         self._shared: list[UInt32s] = []
@@ -81,11 +81,11 @@ class PostingsBuilder:
 
     def add(self, data: bytes, lengths: Ints, rows: Ints) -> None:
         """Words in `data`, folded and one behind the other, word i of `lengths[i]` bytes in entry
-        `rows[i]` (< 65,536)."""
+        `rows[i]`; both less than 65,536."""
         if self._waiting and self._waiting + len(lengths) > _SEGMENT_WORDS:
             self._end_segment(is_last=False)
         self._data.append(data)
-        self._lengths.append(lengths.astype(np.int32))
+        self._lengths.append(lengths.astype(np.uint16))
         self._rows.append(rows.astype(np.uint16))
         self._waiting += len(lengths)
 
@@ -103,7 +103,7 @@ class PostingsBuilder:
     def _end_segment(self, *, is_last: bool) -> None:
         """What waits becomes shared hashes, keys and, unless it `is_last` of one, distinct words.
         What is not needed any more goes at once: it would be half of the peak."""
-        words = words_in(self._data, np.concatenate([_NO_LENGTHS, *self._lengths]))
+        words = words_in(self._data, np.concatenate([_NOTHING, *self._lengths]))
         self._data.clear()
         self._lengths.clear()
         self._shared.append(shared_hashes(words))
@@ -112,7 +112,7 @@ class PostingsBuilder:
         keys = words.hashes.astype(np.uint64)
         del words
         keys <<= np.uint64(16)
-        keys |= np.concatenate([_NO_ROWS, *self._rows])
+        keys |= np.concatenate([_NOTHING, *self._rows])
         self._rows.clear()
         self._waiting = 0
         self._keys.append(_sorted_set(keys))
@@ -138,13 +138,17 @@ def _sorted_set(keys: UInt64s) -> UInt64s:
 
 def _encode(shared: UInt32s, keys: UInt64s) -> bytes:
     """`keys`: hash << 16 | entry, sorted, each once."""
-    listed = (keys >> np.uint64(16)).astype(np.uint32)
-    entries = keys.astype(np.uint16).astype(np.int32)
+    hashes = (keys >> np.uint64(16)).astype(np.uint32)
+    entries = keys.astype(np.uint16)
     del keys
-    unique_at = np.flatnonzero(_first_of_runs(listed))
-    hashes = listed[unique_at]
-    del listed
-    pages = _encode_pages(hashes, unique_at, entries)
+    heads = np.flatnonzero(_first_of_runs(hashes))
+    hashes = hashes[heads]
+    pages = []
+    for begin in range(0, len(hashes), _SLICE_HASHES):
+        end = min(begin + _SLICE_HASHES, len(hashes))
+        low, high = int(heads[begin]), int(heads[end]) if end < len(heads) else len(entries)
+        mine = entries[low:high].astype(np.int32)
+        pages += _encode_pages(hashes[begin:end], heads[begin:end] - low, mine)
     return encode_pages(MAGIC, shared.tobytes(), hashes[::_PAGE_HASHES].tolist(), pages)
 
 
@@ -155,7 +159,7 @@ def _first_of_runs(values: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
 
 
 def _encode_pages(hashes: UInt32s, heads: Int64s, entries: Int32s) -> list[bytes]:
-    """`heads`: where each hash's posting list begins in `entries`."""
+    """Pages of these hashes. `heads`: where each one's posting list begins in `entries`."""
     gaps = np.diff(hashes, prepend=hashes[:1])
     gaps[::_PAGE_HASHES] = 0
     counts = np.diff(heads, append=len(entries))

@@ -16,6 +16,7 @@ UInt64s = npt.NDArray[np.uint64]
 UInt32s = npt.NDArray[np.uint32]
 Int64s = npt.NDArray[np.int64]
 Int32s = npt.NDArray[np.int32]
+UInt16s = npt.NDArray[np.uint16]
 Bools = npt.NDArray[np.bool_]
 Ints = npt.NDArray[np.integer[Any]]
 
@@ -28,13 +29,12 @@ _PADDING: Final = bytes(8)
 
 
 class Words(NamedTuple):
-    """Word i is the `lengths[i]` bytes of `data`, at least one, from `starts[i]` on, in the order
-    in which they stand there. `data` ends with eight zero bytes. `heads`: the first eight bytes of
-    each, zeros behind its end."""
+    """Word i is the `lengths[i]` bytes of `data`, at least one, from `starts[i]` on. `data` ends
+    with eight zero bytes. `heads`: the first eight bytes of each, zeros behind its end."""
 
     data: bytes
     starts: Int32s
-    lengths: Int32s
+    lengths: UInt16s
     heads: UInt64s
     hashes: UInt32s
 
@@ -43,21 +43,19 @@ class Words(NamedTuple):
         return _eight_bytes(self.data)
 
 
-def words_in(pieces: Sequence[bytes], lengths: Int32s) -> Words:
+def words_in(pieces: Sequence[bytes], lengths: UInt16s) -> Words:
     """The words in the pieces, one behind the other."""
     starts = np.cumsum(lengths, dtype=np.int32)
     starts -= lengths
     return _hashed(b"".join([*pieces, _PADDING]), starts, lengths)
 
 
-def _hashed(data: bytes, starts: Int32s, lengths: Int32s) -> Words:
+def _hashed(data: bytes, starts: Int32s, lengths: UInt16s) -> Words:
     eight = _eight_bytes(data)
     heads = np.empty(len(starts), np.uint64)
     hashes = np.empty(len(starts), np.uint32)
     for some in _slices(len(starts)):
-        begin = int(starts[some.start])
-        near = eight[begin : int(starts[some.stop - 1]) + 1]  # `take` makes a copy of it
-        heads[some] = _heads(near, starts[some] - np.int32(begin), lengths[some])
+        heads[some] = _heads(eight, starts[some], lengths[some])
         full = _hash(eight, heads[some], starts[some], lengths[some])
         hashes[some] = full >> np.uint64(64 - HASH_BITS)
     return Words(data, starts, lengths, heads, hashes)
@@ -69,11 +67,11 @@ class OneOfEach:
     def __init__(self) -> None:
         self._data: list[bytes] = []
         self._starts: list[Int32s] = []
-        self._lengths: list[Int32s] = []
+        self._lengths: list[UInt16s] = []
         self._bytes = 0
 
     def add(self, words: Words) -> None:
-        some = np.sort(np.unique(words.hashes, return_index=True)[1])
+        _, some = np.unique(words.hashes, return_index=True)
         self._data.append(words.data)
         self._starts.append(words.starts.take(some) + np.int32(self._bytes))
         self._lengths.append(words.lengths.take(some))
@@ -113,7 +111,7 @@ def _eight_bytes(padded: bytes) -> UInt64s:
 
 
 def _heads(eight: UInt64s, starts: Ints, lengths: Ints) -> UInt64s:
-    heads: UInt64s = eight.take(starts)
+    heads: UInt64s = eight[starts]  # `take` would first copy all of it, eightfold
     heads &= _MASKS.take(np.minimum(lengths, 8))
     return heads
 
@@ -149,21 +147,24 @@ def shared_hashes(words: Words) -> UInt32s:
     different ones of one hash. The rest, all words of hashes that lost their slot to another, is
     put in order, and neighbours are compared.
     """
-    every = np.arange(len(words.hashes), dtype=np.int32)
-    slots = words.hashes >> np.uint32(HASH_BITS - _SLOT_BITS)
     table = np.empty(1 << _SLOT_BITS, np.int32)  # only slots just written are read
-    table[slots] = every
-    found, rest = [words.hashes[:0]], [every[:0]]
-    for some in _slices(len(every)):
-        mine, other = every[some], table.take(slots[some])
-        shared, differ = _compare(words, mine, other)
+    for some in _slices(len(words.hashes)):
+        table[_slots(words.hashes[some])] = np.arange(some.start, some.stop, dtype=np.int32)
+    found, rest = [words.hashes[:0]], [table[:0]]
+    for some in _slices(len(words.hashes)):
+        mine = np.arange(some.start, some.stop, dtype=np.int32)
+        shared, differ = _compare(words, mine, table.take(_slots(words.hashes[some])))
         found.append(shared)
         rest.append(mine[differ])
-    del every, slots
     left = np.concatenate(rest)
+    del rest
     left = left.take(np.argsort(words.hashes.take(left)))
     found += [_compare(words, left[some], left[1:][some])[0] for some in _slices(len(left) - 1)]
     return np.unique(np.concatenate(found)).astype("<u4")
+
+
+def _slots(hashes: UInt32s) -> UInt32s:
+    return hashes >> np.uint32(HASH_BITS - _SLOT_BITS)
 
 
 def _compare(words: Words, left: Int32s, other: Int32s) -> tuple[UInt32s, Int64s]:
