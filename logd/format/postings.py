@@ -25,6 +25,7 @@ entry.
 
 import bisect
 import struct
+from collections.abc import Iterator
 from typing import Any, Final
 
 import msgspec
@@ -38,7 +39,8 @@ from logd.format.word_hashes import OneOfEach, hash_word, shared_hashes, words_i
 MAGIC: Final = b"LVAR"
 FREQUENT: Final = 256
 _PAGE_HASHES: Final = 1024
-_SLICE_HASHES: Final = 64 * _PAGE_HASHES  # are encoded at once
+_GROUP_HASHES: Final = 64 * _PAGE_HASHES  # are encoded at once
+_SLICE_KEYS: Final = 1 << 16
 _SEGMENT_WORDS: Final = 1 << 19  # more than common logs have in a chunk
 _PAGE: Final = struct.Struct("<IIBBBB")
 
@@ -96,9 +98,8 @@ class PostingsBuilder:
         if is_only:
             return _encode(self._shared[0], self._keys.pop())
         self._shared.append(shared_hashes(self._distinct.take()))
-        keys = np.concatenate(self._keys)
-        self._keys.clear()
-        return _encode(np.unique(np.concatenate(self._shared)), _sorted_set(keys))
+        keys = _sorted_set(_joined(self._keys))
+        return _encode(np.unique(np.concatenate(self._shared)), keys)
 
     def _end_segment(self, *, is_last: bool) -> None:
         """What waits becomes shared hashes, keys and, unless it `is_last` of one, distinct words.
@@ -130,46 +131,73 @@ def encode_postings(data: bytes, lengths: Ints, rows: Ints) -> bytes:
     return index.encode()
 
 
+def _joined(keys: list[UInt64s]) -> UInt64s:
+    """Empties the list on the way."""
+    out = np.empty(sum(map(len, keys)), np.uint64)
+    at = 0
+    while keys:
+        part = keys.pop()
+        out[at : at + len(part)] = part
+        at += len(part)
+    return out
+
+
 def _sorted_set(keys: UInt64s) -> UInt64s:
-    """Sorts `keys` in place too."""
+    """In the place of `keys`."""
     keys.sort()
-    return keys[_first_of_runs(keys)]
+    count = 0
+    for some, is_first in _runs(keys, 0):
+        found = keys[some][is_first]
+        keys[count : count + len(found)] = found
+        count += len(found)
+    keys.resize(count, refcheck=False)  # nobody else has seen them
+    return keys
+
+
+def _runs(keys: UInt64s, shift: int) -> Iterator[tuple[slice, npt.NDArray[np.bool_]]]:
+    """Slices of the keys, and whether each, shifted, is another than the one before it."""
+    last = None
+    for at in range(0, len(keys), _SLICE_KEYS):
+        some = slice(at, at + _SLICE_KEYS)
+        values = keys[some] >> np.uint64(shift)
+        is_first = np.ones(len(values), np.bool_)
+        np.not_equal(values[1:], values[:-1], out=is_first[1:])
+        is_first[0] = last is None or values[0] != last
+        last = values[-1]
+        yield some, is_first
 
 
 def _encode(shared: UInt32s, keys: UInt64s) -> bytes:
     """`keys`: hash << 16 | entry, sorted, each once."""
-    hashes = (keys >> np.uint64(16)).astype(np.uint32)
-    entries = keys.astype(np.uint16)
-    del keys
-    heads = np.flatnonzero(_first_of_runs(hashes))
-    hashes = hashes[heads]
+    found = [np.flatnonzero(is_first) + some.start for some, is_first in _runs(keys, 16)]
+    heads = np.concatenate([_NOTHING.astype(np.int64), *found])
+    del found
     pages = []
-    for begin in range(0, len(hashes), _SLICE_HASHES):
-        end = min(begin + _SLICE_HASHES, len(hashes))
-        low, high = int(heads[begin]), int(heads[end]) if end < len(heads) else len(entries)
-        mine = entries[low:high].astype(np.int32)
-        pages += _encode_pages(hashes[begin:end], heads[begin:end] - low, mine)
-    return encode_pages(MAGIC, shared.tobytes(), hashes[::_PAGE_HASHES].tolist(), pages)
+    for begin in range(0, len(heads), _GROUP_HASHES):
+        mine = heads[begin : begin + _GROUP_HASHES]
+        end = begin + len(mine)
+        low, high = int(mine[0]), int(heads[end]) if end < len(heads) else len(keys)
+        counts = np.diff(mine, append=high)
+        stored = np.repeat(counts < FREQUENT, counts)
+        stored[mine - low] = True
+        entries = (keys[low:high][stored] & np.uint64(0xFFFF)).astype(np.int32)
+        pages += _encode_pages(_hashes(keys[mine]), counts, entries)
+    first_hashes = _hashes(keys[heads[::_PAGE_HASHES]]).tolist()
+    return encode_pages(MAGIC, shared.tobytes(), first_hashes, pages)
 
 
-def _first_of_runs(values: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
-    first = np.ones(len(values), np.bool_)
-    np.not_equal(values[1:], values[:-1], out=first[1:])
-    return first
+def _hashes(keys: UInt64s) -> UInt32s:
+    return (keys >> np.uint64(16)).astype(np.uint32)
 
 
-def _encode_pages(hashes: UInt32s, heads: Int64s, entries: Int32s) -> list[bytes]:
-    """Pages of these hashes. `heads`: where each one's posting list begins in `entries`."""
+def _encode_pages(hashes: UInt32s, counts: Int64s, entries: Int32s) -> list[bytes]:
+    """`counts`: the length of each hash's posting list; `entries`: what is stored of them."""
     gaps = np.diff(hashes, prepend=hashes[:1])
     gaps[::_PAGE_HASHES] = 0
-    counts = np.diff(heads, append=len(entries))
-    steps = np.diff(entries, prepend=0)
-    steps[heads] = entries[heads]
-    stored = np.repeat(counts < FREQUENT, counts)
-    stored[heads] = True
-    steps = steps[stored]
     kept = _stored_lengths(counts)
     heads = np.cumsum(kept) - kept
+    steps = np.diff(entries, prepend=0)
+    steps[heads] = entries[heads]
     columns = [_Planes(gaps), _Planes(counts - 1), _Planes(steps)]
     widths = [column.width for column in columns]
     pages = []
