@@ -117,7 +117,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     query_threads: Annotated[int, Meta(ge=1, le=64), _says("queries that run at once")] = 4
     build_in: Annotated[
         Literal["process", "thread"],
-        _says("where chunks are built; process: faster, takes 100 MB more while it runs"),
+        _says("where chunks are built; process: faster, takes 75 MB more while it runs"),
     ] = "process"
     min_free_disk_bytes: Annotated[
         int, Meta(ge=0), _says("with less free disk, ingest answers 503")

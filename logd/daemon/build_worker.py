@@ -23,7 +23,7 @@ from logd.entry import Seq
 from logd.format.body import Batch
 from logd.format.chunk import BuiltChunk, IdempotencyRecord, decode_head
 from logd.format.separated import SEPARATOR
-from logd.store.freeze import build_chunks, stretches
+from logd.store.freeze import stretches, use_up
 from logd.store.limits import StoreLimits
 from logd.store.tail import Piece
 
@@ -165,7 +165,7 @@ def _serve(jobs: BinaryIO, replies: BinaryIO) -> None:
     except EOFError:
         return  # the daemon has gone
     try:
-        reply = _encode_reply(build_chunks(pieces, records, limits))
+        reply = _encode_reply(use_up(pieces, records, limits))
     except Exception as error:  # noqa: BLE001  # the daemon does it itself then, and says why
         reply = _reply_head(_ReplyHead(failure=repr(error)))
     replies.writelines(reply)

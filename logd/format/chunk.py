@@ -46,8 +46,8 @@ in row order. What a column shares with the template then costs next to nothing.
 import enum
 import struct
 import zlib
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Final, NamedTuple
+from collections.abc import Callable, Sequence
+from typing import Any, Final
 
 import msgspec
 import numpy as np
@@ -56,9 +56,10 @@ import numpy.typing as npt
 from logd.entry import Seq
 from logd.format import postings, vocabulary
 from logd.format.body import Batch
-from logd.format.columns import compress, decompress, from_planes, narrowest, to_planes
-from logd.format.separated import SEPARATOR, Numbering, edges
-from logd.format.templates import PLACEHOLDER, TemplateCodes, VariableBlock, split_block
+from logd.format.columns import decompress, from_planes, narrowest, to_planes
+from logd.format.separated import SEPARATOR, Numbering
+from logd.format.split_column import Frame, SplitColumn, Texts, frame, frame_codes
+from logd.format.templates import PLACEHOLDER
 from logd.format.wal import Idempotency
 from logd.words import fold_utf8
 
@@ -75,6 +76,8 @@ assert _RECORD.size == 80
 
 MAX_ENTRIES: Final = 65_536
 BLOCK_ENTRIES: Final = 4096
+BLOCK_BYTES: Final = 1 << 20
+_FEWEST_ENTRIES: Final = 64  # more blocks than so would cost more than large ones
 
 BY_TEMPLATE: Final = 1
 ZIGZAG: Final = 16
@@ -84,6 +87,8 @@ _WORTH_SORTING: Final = 0.75  # a column sorted by template must save this much 
 Int64s = npt.NDArray[np.int64]
 UInt64s = npt.NDArray[np.uint64]
 UInts = npt.NDArray[np.unsignedinteger[Any]]
+Int32s = npt.NDArray[np.int32]
+Ints = npt.NDArray[np.integer[Any]]
 Rows = npt.NDArray[np.integer[Any]]
 
 
@@ -180,51 +185,57 @@ def build_chunk(
     first_seq: Seq,
     records: Sequence[IdempotencyRecord] = (),
     block_entries: int = BLOCK_ENTRIES,
+    block_bytes: int = BLOCK_BYTES,
 ) -> BuiltChunk:
-    """The chunk of 1 to 65,536 entries, numbered from `first_seq` in the batch's order."""
-    templates = TemplateCodes()
-    blocks = [
-        split_block(*block, templates)
-        for block in _blocks(batch.messages, batch.count, block_entries)
-    ]
-    variables = encode_postings(
-        b"".join([block.data for block in blocks]),
-        np.concatenate([block.lengths for block in blocks]),
-        np.concatenate([b.rows + i * block_entries for i, b in enumerate(blocks)]),
-    )
-    codes = np.concatenate([block.codes for block in blocks])
+    """The chunk of 1 to 65,536 entries, numbered from `first_seq` in the batch's order.
+
+    `block_entries`: at most so many a block; fewer, where a block would hold more than
+    `block_bytes` of messages or metas. Memory is needed in proportion to a block, not to the chunk,
+    on top of what the chunk itself takes; a column of the batch goes when it is encoded, unless
+    somebody else holds on to it.
+    """
+    count, source_bytes, ts, levels = batch.count, batch.size_bytes, batch.ts, batch.levels
     sources, source_codes = _dictionary(batch.sources)
     tag_lists, tag_codes = _dictionary(batch.tags)
-    levels = np.frombuffer(batch.levels, np.uint8)
-    parts = [_times(batch.ts)]
+    messages, metas = Texts(batch.messages, count), Texts(batch.metas, count)
+    del batch
+    while block_entries > _FEWEST_ENTRIES and block_bytes < max(
+        messages.largest(block_entries), metas.largest(block_entries)
+    ):
+        block_entries //= 2
+    spans = [(begin, min(begin + block_entries, count)) for begin in range(0, count, block_entries)]
+    meta_parts = _meta_parts(metas, spans)
+    del metas
+    column, variables = _split_messages(messages, spans)
+    del messages
+    codes = column.codes()
+    level_codes = np.frombuffer(levels, np.uint8)
     by_template = np.argsort(codes.astype(np.uint16), kind="stable")
-    parts += [
-        _code_column(Part.LEVELS, levels.astype(np.int64), by_template),
-        _EncodedPart(Part.SOURCES, 0, 0, SEPARATOR.join(sources)),
+    parts = [
+        _times(ts),
+        _code_column(Part.LEVELS, level_codes, by_template),
+        _EncodedPart(Part.SOURCES, 0, 0, frame(SEPARATOR.join(sources))),
         _code_column(Part.SOURCE_CODES, source_codes, by_template),
-        _EncodedPart(Part.TAG_LISTS, 0, 0, SEPARATOR.join(tag_lists)),
+        _EncodedPart(Part.TAG_LISTS, 0, 0, frame(SEPARATOR.join(tag_lists))),
         _code_column(Part.TAG_CODES, tag_codes, by_template),
-        *_split_parts(MESSAGE_PARTS, blocks, templates),
-        *_meta_parts(_blocks(batch.metas, batch.count, block_entries)),
+        *_split_parts(MESSAGE_PARTS, column),
+        *meta_parts,
     ]
     if records:
-        parts.append(_EncodedPart(Part.IDEMPOTENCY, 0, 0, _encode_records(records)))
-    head, data = _assemble(batch, first_seq, block_entries, parts)
-    return BuiltChunk(
-        head,
-        tuple(records),
-        data,
-        encode_vocabulary(
-            (templates.texts(), sources, tag_lists), (codes, source_codes, tag_codes), levels
-        ),
-        variables,
+        parts.append(_EncodedPart(Part.IDEMPOTENCY, 0, 0, frame(_encode_records(records))))
+    words = encode_vocabulary(
+        (column.templates(), sources, tag_lists), (codes, source_codes, tag_codes), level_codes
     )
+    level_counts = np.bincount(level_codes, minlength=4).tolist()
+    fixed = (first_seq, count, block_entries, int(ts.min()), int(ts.max()), *level_counts)
+    head, data = _assemble((*fixed, source_bytes), parts)
+    return BuiltChunk(head, tuple(records), data, words, variables)
 
 
 def encode_vocabulary(
     texts: tuple[Sequence[bytes], Sequence[bytes], Sequence[bytes]],
-    codes: tuple[Int64s, Int64s, Int64s],
-    levels: npt.NDArray[np.integer[Any]],
+    codes: tuple[Ints, Ints, Ints],
+    levels: Ints,
 ) -> bytes:
     """What the index stores of a chunk's dictionaries: templates, sources and tag lists, the codes
     that refer to them and the levels, a row each."""
@@ -235,7 +246,7 @@ def encode_vocabulary(
     )
 
 
-def encode_postings(data: bytes, lengths: Int64s, rows: Int64s) -> bytes:
+def encode_postings(data: bytes, lengths: Ints, rows: Ints) -> bytes:
     """What the index stores of a chunk's variables: as they stand, one behind the other."""
     return postings.encode_postings(fold_utf8(data), lengths, rows)
 
@@ -244,64 +255,52 @@ class _EncodedPart(msgspec.Struct, frozen=True):
     kind: Part
     encoding: int
     block: int
-    raw: bytes
-    frame: bytes | None = None
+    frame: Frame
 
 
-class _Block(NamedTuple):
-    """Separated texts, and int64[texts - 1]: where the separators are."""
-
-    blob: bytes
-    separators: Int64s
+_Spans = Sequence[tuple[int, int]]
 
 
-def _blocks(blob: bytes, count: int, block_entries: int) -> Iterator[_Block]:
-    """Separated texts, cut into blocks of so many."""
-    at = edges(blob, count)
-    for start in range(0, count, block_entries):
-        stop = min(start + block_entries, count)
-        begin = int(at[start])
-        separators = at[start + 1 : stop] - (begin + 1)
-        yield _Block(blob[begin : int(at[stop]) - 1], separators)
+def _split_messages(messages: Texts, spans: _Spans) -> tuple[SplitColumn, bytes]:
+    """The column, and its postings."""
+    column, index = SplitColumn(), postings.PostingsBuilder()
+    for begin, end in spans:
+        block = column.add(messages.block(begin, end))
+        index.add(fold_utf8(block.data), block.lengths, block.rows + np.int32(begin))
+    return column, index.encode()
 
 
-def _split_parts(
-    kinds: SplitParts, blocks: Sequence[VariableBlock], templates: TemplateCodes
-) -> list[_EncodedPart]:
-    codes = np.concatenate([block.codes for block in blocks])
-    parts = [
-        _EncodedPart(kinds.templates, 0, 0, SEPARATOR.join(templates.texts())),
-        _EncodedPart(kinds.codes, 0, 0, to_planes(codes.astype(np.uint32))),
-    ]
-    for index, block in enumerate(blocks):
-        lengths = to_planes(block.lengths.astype(np.uint32))
-        parts.append(_EncodedPart(kinds.lengths, 0, index, lengths))
-        parts.append(_EncodedPart(kinds.data, 0, index, block.data))
-    return parts
-
-
-def _meta_parts(blocks: Iterator[_Block]) -> list[_EncodedPart]:
+def _meta_parts(metas: Texts, spans: _Spans) -> list[_EncodedPart]:
     """Split or plain: the first block is tried both ways."""
-    templates = TemplateCodes()
-    block = next(blocks)
-    first = split_block(*block, templates)
-    tried = [_frame(part) for part in _split_parts(META_PARTS, [first], templates)]
-    plain = compress(block.blob)
-    if sum(map(len, tried)) > _WORTH_SPLITTING * len(plain):
-        rest = [_EncodedPart(Part.METAS, 0, i, block.blob) for i, block in enumerate(blocks, 1)]
-        return [_EncodedPart(Part.METAS, 0, 0, block.blob, plain), *rest]
-    others = [split_block(*block, templates) for block in blocks]
-    return _split_parts(META_PARTS, [first, *others], templates)
+    column = SplitColumn()
+    column.add(metas.block(*spans[0]))
+    plain = frame(metas.block(*spans[0]).blob)
+    if column.stored_bytes() > _WORTH_SPLITTING * len(plain.stored):
+        rest = [frame(metas.block(*span).blob) for span in spans[1:]]
+        return _numbered(Part.METAS, [plain, *rest])
+    for span in spans[1:]:
+        column.add(metas.block(*span))
+    return _split_parts(META_PARTS, column)
 
 
-def _frame(part: _EncodedPart) -> bytes:
-    return compress(part.raw) if part.frame is None else part.frame
+def _split_parts(kinds: SplitParts, column: SplitColumn) -> list[_EncodedPart]:
+    templates, codes = column.dictionary()
+    lengths, data = _numbered(kinds.lengths, column.lengths), _numbered(kinds.data, column.data)
+    return [
+        _EncodedPart(kinds.templates, 0, 0, templates),
+        _EncodedPart(kinds.codes, 0, 0, codes),
+        *[part for both in zip(lengths, data, strict=True) for part in both],
+    ]
 
 
-def _dictionary(blob: bytes) -> tuple[list[bytes], Int64s]:
-    """(distinct texts in order of appearance, int64[n] the code of each text)."""
+def _numbered(kind: Part, frames: Sequence[Frame]) -> list[_EncodedPart]:
+    return [_EncodedPart(kind, 0, block, each) for block, each in enumerate(frames)]
+
+
+def _dictionary(blob: bytes) -> tuple[list[bytes], Int32s]:
+    """(distinct texts in order of appearance, int32[n] the code of each text)."""
     numbering = Numbering()
-    codes = numbering.encode(blob)
+    codes = numbering.encode(blob).astype(np.int32)
     return list(numbering), codes
 
 
@@ -312,20 +311,18 @@ def _times(ts: Int64s) -> _EncodedPart:
     units = offsets // np.uint64(10**exponent)
     if not np.any(ts[1:] < ts[:-1]):
         steps = np.diff(units, prepend=np.uint64(0))
-        return _EncodedPart(Part.TIMES, exponent, 0, to_planes(steps))
+        return _EncodedPart(Part.TIMES, exponent, 0, frame(to_planes(steps)))
     signed = np.diff(units.view(np.int64), prepend=0)
     zigzag = ((signed << 1) ^ (signed >> 63)).view(np.uint64)
-    return _EncodedPart(Part.TIMES, exponent + ZIGZAG, 0, to_planes(zigzag))
+    return _EncodedPart(Part.TIMES, exponent + ZIGZAG, 0, frame(to_planes(zigzag)))
 
 
-def _code_column(kind: Part, codes: Int64s, by_template: Int64s) -> _EncodedPart:
-    plain = to_planes(codes.astype(np.uint32))
-    plain_frame = compress(plain)
-    grouped = to_planes(codes[by_template].astype(np.uint32))
-    grouped_frame = compress(grouped)
-    if len(grouped_frame) < _WORTH_SORTING * len(plain_frame):
-        return _EncodedPart(kind, BY_TEMPLATE, 0, grouped, grouped_frame)
-    return _EncodedPart(kind, 0, 0, plain, plain_frame)
+def _code_column(kind: Part, codes: Ints, by_template: Int64s) -> _EncodedPart:
+    plain = frame_codes(codes)
+    grouped = frame_codes(codes[by_template])
+    if len(grouped.stored) < _WORTH_SORTING * len(plain.stored):
+        return _EncodedPart(kind, BY_TEMPLATE, 0, grouped)
+    return _EncodedPart(kind, 0, 0, plain)
 
 
 _tags_decoder: Final = msgspec.json.Decoder(list[str])
@@ -336,7 +333,7 @@ def _tag_words(text: bytes) -> bytes:
     return " ".join(_tags_decoder.decode(text)).encode()
 
 
-def _level_counts(codes: Int64s, levels: npt.NDArray[np.integer[Any]], texts: int) -> Int64s:
+def _level_counts(codes: Ints, levels: Ints, texts: int) -> Int64s:
     flat = np.bincount(levels.astype(np.int64) * texts + codes, minlength=4 * texts)
     return flat.reshape(4, texts)
 
@@ -356,30 +353,22 @@ def _encode_records(records: Sequence[IdempotencyRecord]) -> bytes:
     )
 
 
-def _assemble(
-    batch: Batch, first_seq: Seq, block_entries: int, parts: Sequence[_EncodedPart]
-) -> tuple[ChunkHead, bytes]:
-    frames = [_frame(part) for part in parts]
+def _assemble(fields: tuple[int, ...], parts: Sequence[_EncodedPart]) -> tuple[ChunkHead, bytes]:
+    """`fields`: those of the head from the first sequence number on."""
+    frames = [part.frame.stored for part in parts]
     table = b"".join(
         [
-            _ROW.pack(p.kind, p.encoding, p.block, len(p.raw), len(f), zlib.crc32(f))
+            _ROW.pack(p.kind, p.encoding, p.block, p.frame.raw_bytes, len(f), zlib.crc32(f))
             for p, f in zip(parts, frames, strict=True)
         ]
     )
-    counts = np.bincount(np.frombuffer(batch.levels, np.uint8), minlength=4).tolist()
     fixed = _HEAD.pack(
         MARKER,
         VERSION,
         len(parts),
         HEAD_BYTES + len(table),
         HEAD_BYTES + len(table) + sum(map(len, frames)),
-        first_seq,
-        batch.count,
-        block_entries,
-        int(batch.ts.min()),
-        int(batch.ts.max()),
-        *counts,
-        batch.size_bytes,
+        *fields,
         0,
     )
     data = b"".join([fixed, _CRC.pack(zlib.crc32(table, zlib.crc32(fixed))), table, *frames])

@@ -17,15 +17,16 @@ Of a list of FREQUENT or more entries only the first is stored, and its length: 
 comes (a status code, an octet of an address) would take more room here than in the messages, which
 are quickly searched for it.
 
-Head: uint32 each, sorted: the hashes that two different words of this chunk share. It is complete,
-found at the build by comparing bytes, never hashes alone. So for any other hash *one* look at the
-text decides a whole posting list; for these the text is asked entry by entry.
+Head: uint32 each, sorted: the hashes (`word_hashes.py`) that two different words of this chunk
+share. It is complete, found at the build by comparing bytes, never hashes alone. So for any other
+hash *one* look at the text decides a whole posting list; for these the text is asked entry by
+entry.
 """
 
 import bisect
 import struct
-from functools import lru_cache
-from typing import Any, Final, NamedTuple
+from collections.abc import Iterator
+from typing import Any, Final
 
 import msgspec
 import numpy as np
@@ -33,24 +34,24 @@ import numpy.typing as npt
 
 from logd.format.columns import from_planes, to_planes
 from logd.format.pages import PageDirectory, encode_pages
+from logd.format.word_hashes import OneOfEach, hash_word, shared_hashes, words_in
 
 MAGIC: Final = b"LVAR"
-HASH_BITS: Final = 24
 FREQUENT: Final = 256
 _PAGE_HASHES: Final = 1024
-_SLOT_BITS: Final = 18  # of the tables that find shared hashes: they fit the cache
+_GROUP_HASHES: Final = 64 * _PAGE_HASHES  # are encoded at once
+_SLICE_KEYS: Final = 1 << 16
+_SEGMENT_WORDS: Final = 1 << 19  # more than common logs have in a chunk
 _PAGE: Final = struct.Struct("<IIBBBB")
 
 Int64s = npt.NDArray[np.int64]
 UInt64s = npt.NDArray[np.uint64]
 Int32s = npt.NDArray[np.int32]
 UInt32s = npt.NDArray[np.uint32]
+UInt16s = npt.NDArray[np.uint16]
+Ints = npt.NDArray[np.integer[Any]]
 
-_MASKS: Final = np.array([(1 << (8 * k)) - 1 for k in range(8)] + [2**64 - 1], np.uint64)
-_MIX_1: Final = np.uint64(0x9E3779B97F4A7C15)
-_MIX_2: Final = np.uint64(0xD6E8FEB86659FD93)
-_SLICE: Final = 65_536
-_PADDING: Final = bytes(8)
+_NOTHING: Final = np.zeros(0, np.uint16)
 
 
 class Postings(msgspec.Struct, frozen=True):
@@ -67,107 +68,136 @@ class Postings(msgspec.Struct, frozen=True):
         return len(self.rows) == self.count
 
 
-class _Words(NamedTuple):
-    """Word i is the `lengths[i]` bytes, at least one, from `starts[i]` on. `eight`: at each place
-    the eight bytes from there on; `heads`: uint64[n], the first eight of each word, zeros behind
-    its end."""
+class PostingsBuilder:
+    """The index of words that come in any order. Memory is taken for `_SEGMENT_WORDS` at once; of
+    earlier ones only what differs is kept."""
 
-    eight: UInt64s
-    heads: UInt64s
-    starts: Int64s
-    lengths: Int64s
+    def __init__(self) -> None:
+        self._data: list[bytes] = []
+        self._lengths: list[UInt16s] = []
+        self._rows: list[UInt16s] = []
+        self._waiting = 0
+        self._shared: list[UInt32s] = []
+        self._keys: list[UInt64s] = []
+        self._distinct = OneOfEach()
+
+    def add(self, data: bytes, lengths: Ints, rows: Ints) -> None:
+        """Words in `data`, folded and one behind the other, word i of `lengths[i]` bytes in entry
+        `rows[i]`; both less than 65,536."""
+        if self._waiting and self._waiting + len(lengths) > _SEGMENT_WORDS:
+            self._end_segment(is_last=False)
+        self._data.append(data)
+        self._lengths.append(lengths.astype(np.uint16))
+        self._rows.append(rows.astype(np.uint16))
+        self._waiting += len(lengths)
+
+    def encode(self) -> bytes:
+        """Once: nothing is left then."""
+        is_only = not self._keys
+        self._end_segment(is_last=is_only)
+        if is_only:
+            return _encode(self._shared[0], self._keys.pop())
+        self._shared.append(shared_hashes(self._distinct.take()))
+        keys = _sorted_set(_joined(self._keys))
+        return _encode(np.unique(np.concatenate(self._shared)), keys)
+
+    def _end_segment(self, *, is_last: bool) -> None:
+        """What waits becomes shared hashes, keys and, unless it `is_last` of one, distinct words.
+        What is not needed any more goes at once: it would be half of the peak."""
+        words = words_in(self._data, np.concatenate([_NOTHING, *self._lengths]))
+        self._data.clear()
+        self._lengths.clear()
+        self._shared.append(shared_hashes(words))
+        if not is_last:
+            self._distinct.add(words)
+        keys = words.hashes.astype(np.uint64)
+        del words
+        keys <<= np.uint64(16)
+        keys |= np.concatenate([_NOTHING, *self._rows])
+        self._rows.clear()
+        self._waiting = 0
+        self._keys.append(_sorted_set(keys))
 
 
-def _words_of(data: bytes, starts: Int64s, lengths: Int64s) -> _Words:
-    eight = _eight_bytes(data)
-    heads = eight.take(starts) & _MASKS.take(np.minimum(lengths, 8))
-    return _Words(eight, heads, starts, lengths)
+def encode_postings(data: bytes, lengths: Ints, rows: Ints) -> bytes:
+    """The index of words as `PostingsBuilder.add` takes them."""
+    index = PostingsBuilder()
+    begin = 0
+    for at in range(0, len(lengths), _SEGMENT_WORDS):
+        some = slice(at, at + _SEGMENT_WORDS)
+        end = begin + int(lengths[some].sum())
+        index.add(data[begin:end], lengths[some], rows[some])
+        begin = end
+    return index.encode()
 
 
-def hash_words(data: bytes, starts: Int64s, lengths: Int64s) -> UInt64s:
-    """uint64[n] of the words data[start:start + length], each at least 1 byte.
-
-    Eight bytes at a time, multiply and fold: quick and well mixed, not secret; nothing relies on
-    its values differing.
-    """
-    return _hash(_words_of(data, starts, lengths))
-
-
-def _hash(words: _Words) -> UInt64s:
-    eight, heads, starts, lengths = words
-    out = heads * _MIX_1
-    out ^= out >> np.uint64(32)
-    done = 8
-    longer = np.flatnonzero(lengths > done)
-    while len(longer):
-        left = np.minimum(lengths[longer] - done, 8)
-        part = eight[starts[longer] + done] & _MASKS[left]
-        mixed = (out[longer] ^ part) * _MIX_2
-        out[longer] = mixed ^ (mixed >> np.uint64(29))
-        done += 8
-        longer = longer[lengths[longer] > done]
-    out *= _MIX_2
-    out ^= out >> np.uint64(32)
-    out *= _MIX_1
+def _joined(keys: list[UInt64s]) -> UInt64s:
+    """Empties the list on the way."""
+    out = np.empty(sum(map(len, keys)), np.uint64)
+    at = 0
+    while keys:
+        part = keys.pop()
+        out[at : at + len(part)] = part
+        at += len(part)
     return out
 
 
-def _eight_bytes(data: bytes) -> UInt64s:
-    """View: item i holds the bytes data[i:i + 8], zero behind the end."""
-    padded = data + _PADDING
-    return np.ndarray((len(data) + 1,), "<u8", padded, 0, (1,))
-
-
-@lru_cache(maxsize=256)
-def hash_word(word: bytes) -> int:
-    """The 24-bit hash of one folded word."""
-    full = hash_words(word, np.zeros(1, np.int64), np.array([len(word)], np.int64))
-    return int(full[0] >> np.uint64(64 - HASH_BITS))
-
-
-def encode_postings(data: bytes, lengths: Int64s, rows: Int64s) -> bytes:
-    """The index of the words in `data`, folded and one behind the other, word i of `lengths[i]`
-    bytes in entry `rows[i]` (< 65,536)."""
-    words = _words_of(data, np.cumsum(lengths) - lengths, lengths)
-    full = _hash(words)
-    full >>= np.uint64(64 - HASH_BITS)
-    hashes = full.astype(np.uint32)
-    del full
-    shared = _shared_hashes(data, words, hashes)
-    del words  # what is not needed any more would be half of the peak
-    keys = hashes.astype(np.uint64)
-    keys <<= np.uint64(16)
-    keys |= rows.astype(np.uint64)
-    del hashes
+def _sorted_set(keys: UInt64s) -> UInt64s:
+    """In the place of `keys`."""
     keys.sort()
-    keys = keys[_first_of_runs(keys)]
-    listed = (keys >> np.uint64(16)).astype(np.uint32)
-    unique_at = np.flatnonzero(_first_of_runs(listed))
-    entries = (keys & np.uint64(0xFFFF)).astype(np.int32)
-    del keys
-    pages = _encode_pages(listed[unique_at], unique_at, entries)
-    first_hashes = listed[unique_at[::_PAGE_HASHES]].tolist()
+    count = 0
+    for some, is_first in _runs(keys, 0):
+        found = keys[some][is_first]
+        keys[count : count + len(found)] = found
+        count += len(found)
+    keys.resize(count, refcheck=False)  # nobody else has seen them
+    return keys
+
+
+def _runs(keys: UInt64s, shift: int) -> Iterator[tuple[slice, npt.NDArray[np.bool_]]]:
+    """Slices of the keys, and whether each, shifted, is another than the one before it."""
+    last = None
+    for at in range(0, len(keys), _SLICE_KEYS):
+        some = slice(at, at + _SLICE_KEYS)
+        values = keys[some] >> np.uint64(shift)
+        is_first = np.ones(len(values), np.bool_)
+        np.not_equal(values[1:], values[:-1], out=is_first[1:])
+        is_first[0] = last is None or values[0] != last
+        last = values[-1]
+        yield some, is_first
+
+
+def _encode(shared: UInt32s, keys: UInt64s) -> bytes:
+    """`keys`: hash << 16 | entry, sorted, each once."""
+    found = [np.flatnonzero(is_first) + some.start for some, is_first in _runs(keys, 16)]
+    heads = np.concatenate([_NOTHING.astype(np.int64), *found])
+    del found
+    pages = []
+    for begin in range(0, len(heads), _GROUP_HASHES):
+        mine = heads[begin : begin + _GROUP_HASHES]
+        end = begin + len(mine)
+        low, high = int(mine[0]), int(heads[end]) if end < len(heads) else len(keys)
+        counts = np.diff(mine, append=high)
+        stored = np.repeat(counts < FREQUENT, counts)
+        stored[mine - low] = True
+        entries = (keys[low:high][stored] & np.uint64(0xFFFF)).astype(np.int32)
+        pages += _encode_pages(_hashes(keys[mine]), counts, entries)
+    first_hashes = _hashes(keys[heads[::_PAGE_HASHES]]).tolist()
     return encode_pages(MAGIC, shared.tobytes(), first_hashes, pages)
 
 
-def _first_of_runs(values: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
-    first = np.ones(len(values), np.bool_)
-    np.not_equal(values[1:], values[:-1], out=first[1:])
-    return first
+def _hashes(keys: UInt64s) -> UInt32s:
+    return (keys >> np.uint64(16)).astype(np.uint32)
 
 
-def _encode_pages(hashes: UInt32s, heads: Int64s, entries: Int32s) -> list[bytes]:
-    """`heads`: where each hash's posting list begins in `entries`."""
+def _encode_pages(hashes: UInt32s, counts: Int64s, entries: Int32s) -> list[bytes]:
+    """`counts`: the length of each hash's posting list; `entries`: what is stored of them."""
     gaps = np.diff(hashes, prepend=hashes[:1])
     gaps[::_PAGE_HASHES] = 0
-    counts = np.diff(heads, append=len(entries))
-    steps = np.diff(entries, prepend=0)
-    steps[heads] = entries[heads]
-    stored = np.repeat(counts < FREQUENT, counts)
-    stored[heads] = True
-    steps = steps[stored]
     kept = _stored_lengths(counts)
     heads = np.cumsum(kept) - kept
+    steps = np.diff(entries, prepend=0)
+    steps[heads] = entries[heads]
     columns = [_Planes(gaps), _Planes(counts - 1), _Planes(steps)]
     widths = [column.width for column in columns]
     pages = []
@@ -197,72 +227,6 @@ class _Planes:
 
     def cut(self, begin: int, end: int) -> bytes:
         return b"".join([plane[begin:end] for plane in self._planes])
-
-
-def _shared_hashes(data: bytes, words: _Words, hashes: UInt32s) -> UInt32s:
-    """The hashes that two different words share, sorted; exact.
-
-    Rounds: every word is entered in a table by bits of its hash, the last one of a slot stands for
-    it, and each word is compared with its stand-in byte by byte. Equal words are done with. Of
-    different ones, those of one hash are found; the others (same slot, other hash) go to the next
-    round, which takes other bits.
-    """
-    left = np.arange(len(hashes), dtype=np.int32)
-    table = np.empty(1 << _SLOT_BITS, np.int32)  # only slots just written are read
-    found: list[UInt32s] = []
-    for shift in (HASH_BITS - _SLOT_BITS, 0):
-        slots = (hashes.take(left) >> np.uint32(shift)) & np.uint32((1 << _SLOT_BITS) - 1)
-        table[slots] = left
-        other = table.take(slots)
-        differ = _differing(words, left, other)
-        left, other = left.take(differ), other.take(differ)
-        same_hash = hashes.take(left) == hashes.take(other)
-        found.append(hashes[left[same_hash]])
-        left = left[~same_hash]
-    found.append(_shared_by_list(data, words, hashes, left))
-    return np.unique(np.concatenate(found)).astype("<u4")
-
-
-def _differing(words: _Words, left: Int32s, other: Int32s) -> Int64s:
-    """Where word left[i] is not word other[i]. In slices: comparing takes 30 bytes a word."""
-    found = [np.zeros(0, np.int64)]
-    for start in range(0, len(left), _SLICE):
-        some = slice(start, start + _SLICE)
-        equal = _equal(words, left[some], other[some])
-        found.append(np.flatnonzero(~equal) + start)
-    return np.concatenate(found)
-
-
-def _shared_by_list(data: bytes, words: _Words, hashes: UInt32s, left: Int32s) -> UInt32s:
-    """The same for the few words that no round settled, one by one."""
-    seen: dict[int, bytes] = {}
-    shared = set()
-    columns = (hashes, words.starts, words.lengths)
-    for value, start, length in zip(*[column[left].tolist() for column in columns], strict=True):
-        word = data[start : start + length]
-        if seen.setdefault(value, word) != word:
-            shared.add(value)
-    return np.array(sorted(shared), np.uint32)
-
-
-def _equal(words: _Words, left: Int32s, other: Int32s) -> npt.NDArray[np.bool_]:
-    """bool[n]: word left[i] equals word other[i]. A word holds no zero byte, so words of up to
-    eight bytes are equal where their heads are."""
-    eight, heads, starts, lengths = words
-    equal: npt.NDArray[np.bool_] = heads.take(left) == heads.take(other)
-    size = lengths.take(left)
-    longer = np.flatnonzero(equal & (size >= 8))
-    equal[longer] = size[longer] == lengths[other[longer]]
-    done = 8
-    longer = longer[equal[longer] & (size[longer] > done)]
-    while len(longer):
-        masks = _MASKS[np.minimum(size[longer] - done, 8)]
-        ours = eight[starts[left[longer]] + done] & masks
-        theirs = eight[starts[other[longer]] + done] & masks
-        equal[longer] = ours == theirs
-        done += 8
-        longer = longer[equal[longer] & (size[longer] > done)]
-    return equal
 
 
 class PostingsDirectory:

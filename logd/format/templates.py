@@ -26,6 +26,7 @@ from logd.format.separated import Numbering
 PLACEHOLDER: Final = b"\xff"
 
 Int64s = npt.NDArray[np.int64]
+Int32s = npt.NDArray[np.int32]
 Codes = npt.NDArray[np.integer[Any]]
 Bools = npt.NDArray[np.bool_]
 Bytes = npt.NDArray[np.uint8]
@@ -40,22 +41,22 @@ class TemplateCodes:
     def __len__(self) -> int:
         return len(self._codes)
 
-    def encode(self, separated_templates: bytes) -> Int64s:
-        return self._codes.encode(separated_templates)
+    def encode(self, separated_templates: bytes) -> Int32s:
+        return self._codes.encode(separated_templates).astype(np.int32)
 
     def texts(self) -> list[bytes]:
         return list(self._codes)
 
 
 class VariableBlock(msgspec.Struct, frozen=True):
-    """A block of texts, split. `codes`: int64[entries]; `lengths`: int64[variables] and `data`:
-    the variables' bytes one behind the other, both in slot order; `rows`: int64[variables], the
+    """A block of texts, split. `codes`: int32[entries]; `lengths`: int32[variables] and `data`:
+    the variables' bytes one behind the other, both in slot order; `rows`: int32[variables], the
     entry within the block that each variable belongs to."""
 
-    codes: Int64s
-    lengths: Int64s
+    codes: Int32s
+    lengths: Int32s
     data: bytes
-    rows: Int64s
+    rows: Int32s
 
 
 def is_word_byte(array: Bytes) -> tuple[Bools, Bools]:
@@ -68,33 +69,30 @@ def is_word_byte(array: Bytes) -> tuple[Bools, Bools]:
     return word, digit
 
 
-def split_block(blob: bytes, separators: Int64s, templates: TemplateCodes) -> VariableBlock:
+def split_block(blob: bytes, separators: Codes, templates: TemplateCodes) -> VariableBlock:
     """Split the separated texts of a block (at least one). `separators`: where they are."""
     array = np.frombuffer(blob, np.uint8)
-    starts, ends, keep = _find_variables(array)
+    starts, lengths, keep = _find_variables(array)
     codes = templates.encode(_template_bytes(array, starts, keep))
+    del keep
     per_entry = np.diff(np.searchsorted(starts, separators), prepend=0, append=len(starts))
     slots = np.zeros(len(templates), np.int64)
     slots[codes] = per_entry
-    rows = np.repeat(np.arange(len(codes)), per_entry)
     places = SlotLayout(codes, slots).places(per_entry)
-    lengths = ends - starts
-    return VariableBlock(
-        codes,
-        _scattered(lengths, places),
-        _gather(array, _scattered(starts, places), _scattered(lengths, places)),
-        _scattered(rows, places),
-    )
+    rows = _scattered(np.repeat(np.arange(len(codes), dtype=np.int32), per_entry), places)
+    starts, lengths = _scattered(starts, places), _scattered(lengths, places)
+    del places
+    return VariableBlock(codes, lengths, _gather(array, starts, lengths), rows)
 
 
-def _scattered(values: Int64s, places: Int64s) -> Int64s:
-    out = np.empty(len(values), np.int64)
+def _scattered(values: Int32s, places: Int64s) -> Int32s:
+    out = np.empty(len(values), np.int32)
     out[places] = values
     return out
 
 
-def _find_variables(array: Bytes) -> tuple[Int64s, Int64s, Bools]:
-    """(starts, ends) of the words that contain a digit, and bool[bytes]: the bytes that stay in
+def _find_variables(array: Bytes) -> tuple[Int32s, Int32s, Bools]:
+    """(starts, lengths) of the words that contain a digit, and bool[bytes]: the bytes that stay in
     the templates, the first of each variable's among them.
 
     A byte of the text is a bit of one large integer, so that a carry runs through a word: adding
@@ -106,9 +104,11 @@ def _find_variables(array: Bytes) -> tuple[Int64s, Int64s, Bools]:
     # Backwards, a run ends one before its first byte; eight more bits stand in front here.
     starts = _to_bits(_from_bits(backwards, (size + 7) // 8 + 1, "big")[7 : 7 + size], "little")
     ends = _marked_run_ends(_to_bits(word, "little"), _to_bits(digit, "little"))
-    edges = np.flatnonzero(_from_bits(starts | ends, size // 8 + 1, "little"))
     keep = (((1 << size) - 1) ^ (ends - starts)) | starts
-    return edges[0::2], edges[1::2], _from_bits(keep, (size + 7) // 8, "little")[:size]
+    edges = np.flatnonzero(_from_bits(starts | ends, size // 8 + 1, "little")).astype(np.int32)
+    first = edges[0::2].copy()
+    lengths = edges[1::2] - first
+    return first, lengths, _from_bits(keep, (size + 7) // 8, "little")[:size]
 
 
 def _marked_run_ends(runs: int, marks: int) -> int:
@@ -132,7 +132,7 @@ def _from_bits(bits: int, size: int, order: _BitOrder) -> Bools:
     return np.unpackbits(raw, bitorder=order).view(np.bool_)
 
 
-def _template_bytes(array: Bytes, starts: Int64s, keep: Bools) -> bytes:
+def _template_bytes(array: Bytes, starts: Int32s, keep: Bools) -> bytes:
     texts = array.copy()
     texts[starts] = PLACEHOLDER[0]
     return texts.compress(keep).tobytes()
@@ -160,16 +160,18 @@ class SlotLayout:
     def places(self, per_entry: Int64s) -> Int64s:
         """int64[variables]: position in slot order of each variable in entry order;
         `per_entry`: int64[entries], the variables of each."""
-        first = np.cumsum(per_entry) - per_entry
-        step = np.repeat(self._entries[self.codes], per_entry)
-        slot = np.arange(self.variables) - np.repeat(first, per_entry)
-        out: Int64s = np.repeat(self._begin[self.codes] + self._rank, per_entry) + slot * step
-        return out
+        first = (np.cumsum(per_entry) - per_entry).astype(np.int32)
+        out = np.arange(self.variables, dtype=np.int32)
+        out -= np.repeat(first, per_entry)
+        out *= np.repeat(self._entries[self.codes], per_entry)
+        out += np.repeat(self._begin[self.codes] + self._rank, per_entry)
+        return out.astype(np.int64)
 
-    def rows(self) -> Int64s:
-        """int64[variables]: the entry that each variable, in slot order, belongs to."""
+    def rows(self) -> Int32s:
+        """int32[variables]: the entry that each variable, in slot order, belongs to."""
         per_entry = self._slots[self.codes]
-        return _scattered(np.repeat(np.arange(len(self.codes)), per_entry), self.places(per_entry))
+        rows = np.repeat(np.arange(len(self.codes), dtype=np.int32), per_entry)
+        return _scattered(rows, self.places(per_entry))
 
     def rows_of(self, positions: Int64s) -> Int64s:
         """int64[positions]: the entries that these variables, by position in slot order, belong
@@ -186,10 +188,10 @@ class SlotLayout:
         return out
 
 
-def _gather(array: Bytes, starts: Int64s, lengths: Int64s) -> bytes:
+def _gather(array: Bytes, starts: Int32s, lengths: Int32s) -> bytes:
     """The bytes of many spans, one behind the other."""
-    before = np.cumsum(lengths) - lengths
-    index = np.repeat((starts - before).astype(np.int32), lengths)
+    before = np.cumsum(lengths, dtype=np.int32) - lengths
+    index = np.repeat(starts - before, lengths)
     index += np.arange(len(index), dtype=np.int32)
     return array.take(index).tobytes()
 

@@ -5,7 +5,13 @@ from typing import Protocol
 
 from logd.entry import Seq
 from logd.format.body import Batch, concatenate_batches
-from logd.format.chunk import MAX_ENTRIES, BuiltChunk, IdempotencyRecord, build_chunk
+from logd.format.chunk import (
+    BLOCK_BYTES,
+    MAX_ENTRIES,
+    BuiltChunk,
+    IdempotencyRecord,
+    build_chunk,
+)
 from logd.format.separated import edges
 from logd.store.limits import StoreLimits
 from logd.store.tail import Piece
@@ -27,16 +33,39 @@ def build_chunks(
 ) -> list[BuiltChunk]:
     """Chunks of at most `limits.chunk_entries` entries, each without a gap in its numbers; what
     does not fit into one is spread evenly."""
+    return use_up(list(pieces), records, limits)
+
+
+def use_up(
+    pieces: list[Piece], records: Sequence[IdempotencyRecord], limits: StoreLimits
+) -> list[BuiltChunk]:
+    """`build_chunks`. The list is empty then, and nothing here holds on to what it held longer
+    than it takes to encode it."""
+    waiting = [part for group in stretches(pieces) for part in _cut_up(_join(group), limits)]
+    pieces.clear()
+    waiting.reverse()
+    block_bytes = min(BLOCK_BYTES, limits.chunk_bytes // 4)
     built: list[BuiltChunk] = []
-    most = min(limits.chunk_entries, MAX_ENTRIES)
-    for piece in map(_join, stretches(pieces)):
-        size = -(-piece.batch.count // -(-piece.batch.count // most))
-        for start in range(0, piece.batch.count, size):
-            batch = slice_batch(piece.batch, start, min(start + size, piece.batch.count))
-            first_seq = Seq(piece.first_seq + start)
-            mine = [r for r in records if first_seq <= r.first_seq < first_seq + batch.count]
-            built.append(build_chunk(batch, first_seq, mine, limits.block_entries))
+    while waiting:
+        first_seq, next_seq = waiting[-1].first_seq, waiting[-1].next_seq
+        mine = [record for record in records if first_seq <= record.first_seq < next_seq]
+        # No name for the batch: only `build_chunk` has it then, and can let go of its columns.
+        built.append(
+            build_chunk(waiting.pop().batch, first_seq, mine, limits.block_entries, block_bytes)
+        )
     return built
+
+
+def _cut_up(piece: Piece, limits: StoreLimits) -> list[Piece]:
+    """What a chunk each takes."""
+    count = piece.batch.count
+    size = -(-count // -(-count // min(limits.chunk_entries, MAX_ENTRIES)))
+    return [
+        Piece(
+            Seq(piece.first_seq + start), slice_batch(piece.batch, start, min(start + size, count))
+        )
+        for start in range(0, count, size)
+    ]
 
 
 def stretches(pieces: Sequence[Piece]) -> list[list[Piece]]:

@@ -8,12 +8,10 @@ from hypothesis import strategies as st
 
 from logd.format.postings import (
     FREQUENT,
-    HASH_BITS,
     PostingsIndex,
     encode_postings,
-    hash_word,
-    hash_words,
 )
+from logd.format.word_hashes import HASH_BITS, hash_word, hash_words
 
 Occurrences = list[tuple[bytes, int]]
 """(word, row) of each variable, in any order."""
@@ -262,3 +260,22 @@ def test_every_flipped_byte_is_detected() -> None:
     for _, value in flipped(small_value()):
         with pytest.raises(ValueError, match="paged value"):
             look(value)
+
+
+def test_words_far_from_each_other_share_a_hash_too() -> None:
+    """More words than are looked at together: one of a pair comes first, the other last."""
+    one, other = next(words for words in words_by_hash().values() if len(words) == 2)
+    between = [(b"%d" % (row % 7), row % 4096) for row in range(600_000)]
+    occurrences = [(one, 5), (b"once1", 5), *between, (one, 6), (other, 9)]
+    index = PostingsIndex(value_of(occurrences))
+    for word in (one, other):
+        assert found(index, word) == [5, 6, 9]
+        postings = index.find(word)
+        assert postings is not None
+        assert not postings.certain
+    assert found(index, b"once1") == [5]
+    for digit in range(7):
+        postings = index.find(b"%d" % digit)
+        assert postings is not None
+        assert (postings.count, postings.certain) == (4096, True)
+        assert postings.rows.tolist() == [0]

@@ -1,0 +1,92 @@
+"""Building a column of texts that is kept as templates and variables, block by block.
+
+What a block holds is compressed as soon as it is known: of a chunk's texts only one block at a time
+stands there in full.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from logd.format.columns import compress, to_planes
+from logd.format.separated import SEPARATOR, edges
+from logd.format.templates import TemplateCodes, VariableBlock, split_block
+
+Int32s = npt.NDArray[np.int32]
+Ints = npt.NDArray[np.integer[Any]]
+
+
+class Frame(NamedTuple):
+    """Bytes, compressed, and how many they were."""
+
+    raw_bytes: int
+    stored: bytes
+
+
+def frame(raw: bytes) -> Frame:
+    return Frame(len(raw), compress(raw))
+
+
+def frame_codes(codes: Ints) -> Frame:
+    """The planes of numbers from 0 to 2^32 - 1."""
+    return frame(to_planes(codes.astype(np.uint32)))
+
+
+class TextBlock(NamedTuple):
+    """Separated texts, and where the separators are: int32[texts - 1]."""
+
+    blob: bytes
+    separators: Int32s
+
+
+class Texts:
+    """`count` separated texts (at least one), less than 2 GiB of them."""
+
+    def __init__(self, blob: bytes, count: int) -> None:
+        self._blob = blob
+        self._edges = edges(blob, count).astype(np.int32)
+        self._count = count
+
+    def largest(self, entries: int) -> int:
+        """Bytes of the largest block of so many texts."""
+        ends = self._edges[[*range(0, self._count, entries), self._count]]
+        return int(np.diff(ends).max())
+
+    def block(self, begin: int, end: int) -> TextBlock:
+        """Texts `begin` to `end`; at least one."""
+        first = int(self._edges[begin])
+        separators = self._edges[begin + 1 : end] - np.int32(first + 1)
+        return TextBlock(self._blob[first : int(self._edges[end]) - 1], separators)
+
+
+class SplitColumn:
+    """`lengths` and `data`: of the variables, a frame a block."""
+
+    def __init__(self) -> None:
+        self.lengths: list[Frame] = []
+        self.data: list[Frame] = []
+        self._templates = TemplateCodes()
+        self._codes: list[Int32s] = []
+
+    def add(self, block: TextBlock) -> VariableBlock:
+        split = split_block(block.blob, block.separators, self._templates)
+        self._codes.append(split.codes)
+        self.lengths.append(frame_codes(split.lengths))
+        self.data.append(frame(split.data))
+        return split
+
+    def templates(self) -> list[bytes]:
+        return self._templates.texts()
+
+    def codes(self) -> Int32s:
+        """int32[texts]: the template of each."""
+        return np.concatenate(self._codes)
+
+    def dictionary(self) -> tuple[Frame, Frame]:
+        """(the templates, the codes)."""
+        return frame(SEPARATOR.join(self.templates())), frame_codes(self.codes())
+
+    def stored_bytes(self) -> int:
+        frames = [*self.dictionary(), *self.lengths, *self.data]
+        return sum(len(each.stored) for each in frames)
