@@ -33,7 +33,7 @@ then the first word of each page, separated text.
 import bisect
 import re
 import struct
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final
 
 import msgspec
@@ -55,6 +55,9 @@ MAGIC: Final = b"LVOC"
 TEMPLATE, SOURCE, TAG_LIST = 0, 1, 2
 KINDS: Final = 3
 _PAGE_WORDS: Final = 256
+_SLICE_BYTES: Final = 262_144
+_TARGET_BITS: Final = 18
+_TARGET: Final = (1 << _TARGET_BITS) - 1
 _PAGE: Final = struct.Struct("<IIIBBH")
 _COUNTS: Final = struct.Struct("<IIB3x")
 _WORD_OR_SEPARATOR: Final = re.compile(rb"[0-9a-z_\x80-\xf7]+|\xfe")
@@ -78,14 +81,20 @@ def encode_vocabulary(texts: Sequence[Sequence[bytes]], counts: Sequence[Int64s]
     int64[4, texts], entries of each level."""
     numbers = Numbering()
     numbers[SEPARATOR]  # is not a word, and sorts behind all words
-    occurrences = [_occurrences(kind, texts[kind], numbers) for kind in range(KINDS)]
+    keys = np.concatenate([np.zeros(0, np.int64), *_occurrences(texts, numbers)])
     ordered = sorted(numbers)
     rank = np.empty(len(ordered), np.int64)
     rank[[numbers[word] for word in ordered]] = np.arange(len(ordered))
     words = ordered[:-1]
-    flat = np.concatenate(occurrences)
-    keys = np.unique((rank[flat >> 18] << 18) | (flat & 0x3FFFF))
-    word_of, target = keys >> 18, keys & 0x3FFFF
+    target = keys & _TARGET
+    keys >>= _TARGET_BITS
+    keys = rank.take(keys)
+    keys <<= _TARGET_BITS
+    keys |= target
+    del target  # large texts have millions of words: each copy of such an array counts
+    keys.sort()
+    keys = keys[np.diff(keys, prepend=-1) != 0]
+    word_of, target = keys >> _TARGET_BITS, keys & _TARGET
     bounds = np.searchsorted(word_of, np.arange(0, len(words) + _PAGE_WORDS, _PAGE_WORDS))
     pages = []
     for index, begin in enumerate(range(0, len(words), _PAGE_WORDS)):
@@ -97,16 +106,28 @@ def encode_vocabulary(texts: Sequence[Sequence[bytes]], counts: Sequence[Int64s]
     return encode_pages(MAGIC, head, range(0, len(words), _PAGE_WORDS), pages)
 
 
-def _occurrences(kind: int, texts: Sequence[bytes], numbers: Numbering) -> Int64s:
-    """int64[k]: word number << 18 | target, for every word occurrence in the kind's texts."""
-    if not texts:
-        return np.zeros(0, np.int64)
-    tokens = _WORD_OR_SEPARATOR.findall(fold_separated(SEPARATOR.join(texts)))
-    found = np.fromiter(map(numbers.__getitem__, tokens), np.int64, len(tokens))
-    is_word = found != numbers[SEPARATOR]
-    code = np.cumsum(~is_word)
-    out: Int64s = (found[is_word] << 18) | (kind << 16) | code[is_word]
-    return out
+def _occurrences(texts: Sequence[Sequence[bytes]], numbers: Numbering) -> Iterator[Int64s]:
+    """int64[k], several times: word number << 18 | target, for every word occurrence."""
+    for kind, of_kind in enumerate(texts):
+        for begin, end in _slices(of_kind):
+            joined = SEPARATOR.join(of_kind[begin:end])
+            tokens = _WORD_OR_SEPARATOR.findall(fold_separated(joined))
+            word = np.fromiter(map(numbers.__getitem__, tokens), np.int64, len(tokens))
+            is_word = word != numbers[SEPARATOR]
+            code = begin + np.cumsum(~is_word)
+            yield (word[is_word] << _TARGET_BITS) | (kind << 16) | code[is_word]
+
+
+def _slices(texts: Sequence[bytes]) -> Iterator[tuple[int, int]]:
+    """Stretches of texts whose words are objects at one time: these take many times the text."""
+    begin = size = 0
+    for number, text in enumerate(texts):
+        if size >= _SLICE_BYTES:
+            yield begin, number
+            begin, size = number, 0
+        size += len(text)
+    if begin < len(texts):
+        yield begin, len(texts)
 
 
 def _encode_page(words: Sequence[bytes], word_of: Int64s, target: Int64s) -> bytes:

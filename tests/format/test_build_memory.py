@@ -10,9 +10,9 @@ _SCRIPT = Path(__file__).with_name("build_peak.py")
 _MIB = 1 << 20
 
 
-def peak(message_bytes: int, meta_bytes: int, entries: int, digits: int) -> int:
+def peak(message_bytes: int, meta_bytes: int, entries: int, size: int, *characters: str) -> int:
     """Bytes that the build of such a chunk takes at most, on top of its texts."""
-    arguments = map(str, (message_bytes, meta_bytes, entries, digits))
+    arguments = map(str, (message_bytes, meta_bytes, entries, size, *characters))
     done = subprocess.run(
         [sys.executable, str(_SCRIPT), *arguments],
         capture_output=True,
@@ -29,12 +29,17 @@ def test_messages_that_are_nothing_but_numbers(entries: int, digits: int) -> Non
     assert peak(16 * _MIB, 0, entries, digits) < 192 * _MIB
 
 
+@pytest.mark.parametrize("entries", [2100, 65_536])
+def test_messages_without_a_number_and_none_like_another(entries: int) -> None:
+    assert peak(16 * _MIB, 0, entries, 3, "a", "z") < 256 * _MIB
+
+
 @pytest.mark.parametrize("entries", [260, 65_536])
 def test_metas_that_are_nothing_but_numbers(entries: int) -> None:
-    assert peak(0, 16 * _MIB, entries, digits=1) < 128 * _MIB
+    assert peak(0, 16 * _MIB, entries, 1) < 128 * _MIB
 
 
 @pytest.mark.parametrize("entries", [64, 4096])
 def test_a_small_chunk_takes_little(entries: int) -> None:
-    assert peak(_MIB // 2, 0, entries, digits=1) < 18 * _MIB
-    assert peak(0, _MIB // 2, entries, digits=1) < 18 * _MIB
+    assert peak(_MIB // 2, 0, entries, 1) < 18 * _MIB
+    assert peak(0, _MIB // 2, entries, 1) < 18 * _MIB
