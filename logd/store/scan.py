@@ -7,14 +7,16 @@ import numpy as np
 import numpy.typing as npt
 
 from logd.query.ast import Word, WordKind
-from logd.store.chunk_reader import SplitColumn
+from logd.store.split_column import SplitColumn
 from logd.words import fold_utf8
 
 Int64s = npt.NDArray[np.int64]
 Codes = npt.NDArray[np.integer[Any]]
 
 _NO_CODES: Final = np.zeros(0, np.int64)
-_MANY_TIMES: Final = 1000
+_SEARCHED_BYTES: Final = 3
+"""A shorter word is in too many places for a search of the text to be quick."""
+_MANY_PLACES: Final = 24
 """Places found one by one; beyond it the variables are compared all at once."""
 
 
@@ -35,54 +37,71 @@ def _holding(folded: bytes, at: Int64s, needle: bytes) -> Int64s:
 
 
 def matching_variables(column: SplitColumn, block: int, word: Word) -> Int64s:
-    """Which of a block's variables, in slot order, match the word."""
+    """Which of a block's variables, in slot order, match the word: ascending."""
     wanted = word.text.encode()
     data = column.variable_data(block)
-    if word.kind is WordKind.SUBSTRING and data.isascii():
-        return _NO_CODES
-    folded = fold_utf8(data)
-    times = folded.count(wanted)
-    if not times:
-        return _NO_CODES
-    ends = column.variable_ends(block)
-    if word.kind is WordKind.SUBSTRING:
-        return _containing(folded, ends, wanted)
-    starts = np.zeros_like(ends)
-    starts[1:] = ends[:-1]
-    if times <= _MANY_TIMES:
-        return _at_starts(folded, starts, ends, wanted, word.kind)
-    lengths = ends - starts
-    exact = word.kind is WordKind.EXACT
-    hits = np.flatnonzero(lengths == len(wanted) if exact else lengths >= len(wanted))
-    return _beginning(folded, starts, hits, wanted)
+    if not wanted.isascii():
+        if data.isascii():
+            return _NO_CODES
+        return _containing(fold_utf8(data), column.variable_edges(block)[1:], wanted)
+    if len(wanted) >= _SEARCHED_BYTES:
+        # without letters, which have two forms, the text can be searched as it stands
+        places = _places(data if wanted.upper() == wanted else data.lower(), wanted)
+        if not places:
+            return _NO_CODES
+        if len(places) < _MANY_PLACES:
+            return _at_starts(column, block, np.array(places), word)
+    return _compared(column, block, data, word)
 
 
-def _beginning(folded: bytes, starts: Codes, hits: Int64s, prefix: bytes) -> Int64s:
-    """Those of the variables `hits`, each long enough, that begin with the prefix."""
-    array = np.frombuffer(folded, np.uint8)
-    for offset, byte in enumerate(prefix):
-        if not len(hits):
-            break
-        hits = hits[array[starts[hits] + offset] == byte]
-    return hits
-
-
-def _at_starts(folded: bytes, starts: Codes, ends: Codes, wanted: bytes, kind: WordKind) -> Int64s:
-    """The variables that are, or begin with, what is wanted; for what seldom occurs."""
+def _places(text: bytes, wanted: bytes) -> list[int]:
+    """Where it occurs; not all of them, but _MANY_PLACES, where there are as many."""
     found = []
-    position = folded.find(wanted)
+    position = text.find(wanted)
     while position >= 0:
         found.append(position)
-        position = folded.find(wanted, position + 1)
-    places = np.array(found, starts.dtype)
-    hits = np.searchsorted(ends, places, side="right")
-    stops = places + len(wanted)
-    fits = ends[hits] == stops if kind is WordKind.EXACT else ends[hits] >= stops
-    matching: Int64s = hits[(starts[hits] == places) & fits]
+        if len(found) == _MANY_PLACES:
+            break
+        position = text.find(wanted, position + 1)
+    return found
+
+
+def _at_starts(column: SplitColumn, block: int, places: Int64s, word: Word) -> Int64s:
+    """The variables that begin where what is wanted occurs, and end there if they are to."""
+    edges = column.variable_edges(block)
+    hits = np.searchsorted(edges, places.astype(edges.dtype), side="right") - 1
+    stops, wanted = edges[hits + 1], places + len(word.text)
+    fits = stops == wanted if word.kind is WordKind.EXACT else stops >= wanted
+    matching: Int64s = hits[(edges[hits] == places) & fits]
     return matching
 
 
+def _compared(column: SplitColumn, block: int, data: bytes, word: Word) -> Int64s:
+    """The same by the variables' bytes, of all of them the first, of those that fit the next."""
+    lengths = column.variable_lengths(block)
+    starts = column.variable_edges(block)[:-1].astype(np.int64)
+    hits: Int64s | None = None
+    if word.kind is WordKind.EXACT:
+        hits = np.flatnonzero(lengths == len(word.text))
+        starts = starts.take(hits)
+    array = np.frombuffer(data, np.uint8)
+    for offset, byte in enumerate(word.text.encode()):
+        if not len(starts):
+            return _NO_CODES
+        found = array.take(starts + offset if offset else starts, mode="clip")
+        equal = found == byte
+        if chr(byte).isalpha():
+            equal |= found == byte - 32
+        fitting = np.flatnonzero(equal)
+        hits = fitting if hits is None else hits.take(fitting)
+        starts = starts.take(fitting)
+    if hits is None:
+        raise ValueError("a word has at least one character")
+    return hits[lengths[hits] >= len(word.text)]  # of too short ones the next was looked at
+
+
 def _containing(folded: bytes, ends: Codes, part: bytes) -> Int64s:
+    """The variables in which the part occurs."""
     found = []
     position = folded.find(part)
     while position >= 0:
@@ -90,4 +109,4 @@ def _containing(folded: bytes, ends: Codes, part: bytes) -> Int64s:
         if position + len(part) <= ends[variable]:
             found.append(variable)
         position = folded.find(part, position + 1)
-    return np.array(found, np.int64)
+    return np.unique(np.array(found, np.int64))
