@@ -5,6 +5,7 @@ exactly. A word with a digit may also be a variable; the postings give the entri
 have its hash, and the text of one of them (or of each, where two words share the hash) decides.
 """
 
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -19,10 +20,9 @@ from logd.query.ast import Field, Term, Word, WordKind
 from logd.query.match import matches, matches_words
 from logd.store.chunk_index import ChunkIndex
 from logd.store.chunk_reader import ChunkReader
-from logd.store.chunk_values import Templates
 from logd.store.index import ProjectIndex
 from logd.store.phrase_search import rows_that_complete
-from logd.store.phrases import Gaps, find_phrase, may_be_static
+from logd.store.phrases import Gaps, find_phrase, joined, may_be_static
 from logd.store.scan import candidate_texts, matching_variables
 from logd.store.selection import (
     NONE,
@@ -177,9 +177,7 @@ class ChunkSearch:
             if len(rows) <= _FEW_ROWS:
                 return self._rows(self._matching(rows, words))
             codes = np.unique(of_rows) if codes is None else np.intersect1d(of_rows, codes)
-        templates = self._reader.messages_column().templates()
-        codes = np.arange(len(templates.slots)) if codes is None else codes
-        whole, gaps = self._places(words, codes, templates)
+        whole, gaps = self._places(words, codes)
         completed: Selection = NONE
         if gaps:
             size = self._reader.head().block_entries
@@ -188,18 +186,22 @@ class ChunkSearch:
             completed = Rows(mask) if mask.any() else NONE
         return either(self._by_text(TEMPLATE, whole), completed, self.expand)
 
-    def _places(
-        self, words: Sequence[Word], codes: Int64s, templates: Templates
-    ) -> tuple[Int64s, list[Gaps]]:
-        """(the templates among `codes` that hold the words, where variables may complete them)."""
-        whole, gaps = [_NO_CODES], []
-        for start in range(0, len(codes), _VERIFY_TEMPLATES):
+    def _places(self, words: Sequence[Word], codes: Int64s | None) -> tuple[Int64s, list[Gaps]]:
+        """(the templates that hold the words, where variables may complete them) among `codes`,
+        None for all."""
+        templates = self._reader.messages_column().templates()
+        whole: list[Int64s] = [_NO_CODES]
+        gaps: defaultdict[tuple[Word, ...], list[Gaps]] = defaultdict(list)
+        count = len(templates.slots) if codes is None else len(codes)
+        for start in range(0, count, _VERIFY_TEMPLATES):
             self._check()
-            some = codes[start : start + _VERIFY_TEMPLATES]
-            places = find_phrase(words, templates.texts(some))
+            stop = min(start + _VERIFY_TEMPLATES, count)
+            some = np.arange(start, stop) if codes is None else codes[start:stop]
+            places = find_phrase(words, templates.separated(some))
             whole.append(some[places.whole])
-            gaps += [Gaps(gap.words, some[gap.templates], gap.slots) for gap in places.gaps]
-        return np.concatenate(whole), gaps
+            for gap in places.gaps:
+                gaps[gap.words].append(Gaps(gap.words, some[gap.templates], gap.slots))
+        return np.concatenate(whole), list(map(joined, gaps.values()))
 
     def _matching(self, rows: Int64s, words: Sequence[Word]) -> Int64s:
         out = []

@@ -6,7 +6,6 @@ holds a phrase but for some variables, those have to be the words that are missi
 """
 
 import re
-from collections import defaultdict
 from collections.abc import Sequence
 from functools import lru_cache
 from typing import Final
@@ -22,11 +21,12 @@ from logd.words import WORD_BYTE
 
 Int64s = npt.NDArray[np.int64]
 
-_GAP: Final = rb"[^0-9a-z_\x80-\xf7\xfe\xff]+"
+_GAP: Final = rb"[^0-9A-Za-z_\x80-\xf7\xfe\xff]+"
 """Between two words of a template: neither a word, nor a variable, nor the template's end."""
 
-_IN_WORD: Final = rb"[0-9a-z_\x80-\xf7]"
+_IN_WORD: Final = rb"[0-9A-Za-z_\x80-\xf7]"
 _VARIABLE: Final = rb"(\xff)"
+_IS_WORD_BYTE: Final = np.frombuffer(WORD_BYTE, np.bool_)
 
 
 class Gaps(msgspec.Struct, frozen=True):
@@ -41,6 +41,12 @@ class Gaps(msgspec.Struct, frozen=True):
     slots: Int64s
 
 
+def joined(gaps: Sequence[Gaps]) -> Gaps:
+    """All of these, at least one, of the same words."""
+    templates = np.concatenate([gap.templates for gap in gaps])
+    return Gaps(gaps[0].words, templates, np.concatenate([gap.slots for gap in gaps]))
+
+
 class PhrasePlaces(msgspec.Struct, frozen=True):
     """`whole`: int64[k], ascending: indexes of the templates that hold the phrase by themselves."""
 
@@ -48,34 +54,50 @@ class PhrasePlaces(msgspec.Struct, frozen=True):
     gaps: tuple[Gaps, ...]
 
 
-def find_phrase(words: Sequence[Word], templates: Sequence[bytes]) -> PhrasePlaces:
-    """Where in the templates, at least one, the words may match side by side."""
-    folded = fold_separated(SEPARATOR.join(templates))
-    pattern, begins_in_word = _pattern(tuple(words))
-    found: defaultdict[tuple[int, ...], dict[tuple[int, int], None]] = defaultdict(dict)
-    index = start = 0
-    match = pattern.search(folded)
-    while match is not None:
-        at = match.start()
-        index += folded.count(SEPARATOR, start, at)
-        start = max(start, folded.rfind(SEPARATOR, start, at) + 1)
-        again = at + 1
-        if begins_in_word or at == 0 or not WORD_BYTE[folded[at - 1]]:
-            missing = tuple([n for n, group in enumerate(match.groups()) if group])
-            slot = folded.count(PLACEHOLDER, start, at) if missing else 0
-            found[missing][index, slot] = None
-            if not missing:  # one in a template is enough
-                again = folded.find(SEPARATOR, at)
-                if again < 0:
-                    break
-        match = pattern.search(folded, again)
-    whole = [index for index, _ in found.pop((), {})]
+def find_phrase(words: Sequence[Word], templates: bytes) -> PhrasePlaces:
+    """Where in the separated templates, at least one, the words may match side by side."""
+    # where all words are variables' there is nothing to compare in the templates but their gaps
+    folded = fold_separated(templates) if any(map(may_be_static, words)) else templates
+    pattern = _pattern(tuple(words))
     able = [word for word in words if _may_be_variable(word)]
+    found: dict[tuple[Word, ...], list[int]] = {}
+    if pattern.groups == sum(not may_be_static(word) for word in words):  # no word has two forms
+        found[tuple(able)] = [match.start() for match in pattern.finditer(folded)]
+    else:
+        for match in pattern.finditer(folded):
+            missing = zip(able, match.groups(), strict=True)
+            key = tuple([word for word, there in missing if there])
+            found.setdefault(key, []).append(match.start())
+    where = _Places(folded, begins_in_word=words[0].kind is WordKind.SUBSTRING)
+    whole, _ = where.of(found.pop((), []))
     gaps = []
-    for missing, places in found.items():
-        columns = np.array(list(places), np.int64)
-        gaps.append(Gaps(tuple([able[n] for n in missing]), columns[:, 0], columns[:, 1]))
-    return PhrasePlaces(np.array(whole, np.int64), tuple(gaps))
+    for missing_words, starts in found.items():
+        indexes, slots = where.of(starts)
+        if len(indexes):
+            gaps.append(Gaps(missing_words, indexes, slots))
+    return PhrasePlaces(np.unique(whole), tuple(gaps))
+
+
+class _Places:
+    """From places in separated templates, folded, to templates and variables."""
+
+    def __init__(self, folded: bytes, *, begins_in_word: bool) -> None:
+        self._array = np.frombuffer(folded, np.uint8)
+        self._begins_in_word = begins_in_word
+        self._separators = np.flatnonzero(self._array == SEPARATOR[0])
+        self._variables = np.flatnonzero(self._array == PLACEHOLDER[0])
+
+    def of(self, starts: Sequence[int]) -> tuple[Int64s, Int64s]:
+        """Of the places where a word begins: (the template's index, how many of its variables
+        stand before the place)."""
+        at = np.array(starts, np.int64)
+        if not self._begins_in_word and len(at):
+            before = _IS_WORD_BYTE[self._array[np.maximum(at - 1, 0)]]
+            at = at[(at == 0) | ~before | (self._array[at] == PLACEHOLDER[0])]
+        indexes = np.searchsorted(self._separators, at)
+        begins = np.zeros(len(self._separators) + 1, np.int64)
+        begins[1:] = np.searchsorted(self._variables, self._separators)
+        return indexes, np.searchsorted(self._variables, at) - begins[indexes]
 
 
 def may_be_static(word: Word) -> bool:
@@ -88,19 +110,19 @@ def _may_be_variable(word: Word) -> bool:
 
 
 @lru_cache(maxsize=256)
-def _pattern(words: tuple[Word, ...]) -> tuple[re.Pattern[bytes], bool]:
-    """(the words, whether what it finds may begin within a word). An exact word that comes first
-    stands as it is, which `re` finds quickly."""
+def _pattern(words: tuple[Word, ...]) -> re.Pattern[bytes]:
+    """Finds where the phrase begins, or within its first word. What it takes is that word alone,
+    lest it miss a phrase that begins within another. An exact one stands there as it is, which
+    `re` finds quickly. A group for each word that a variable may be: it is there if one is."""
     parts = []
     for place, word in enumerate(words):
         forms = []
         if may_be_static(word):
-            text = re.escape(word.text.encode())
             before = rb"" if word.kind is not WordKind.SUBSTRING or not place else _IN_WORD + rb"*"
             behind = rb"(?!%b)" if word.kind is WordKind.EXACT else rb"%b*+"
-            forms.append(before + text + behind % _IN_WORD)
+            forms.append(before + re.escape(word.text.encode()) + behind % _IN_WORD)
         if _may_be_variable(word):
             forms.append(_VARIABLE)
         parts.append(forms[0] if len(forms) == 1 else rb"(?:%b)" % rb"|".join(forms))
-    begins_in_word = words[0].kind is WordKind.SUBSTRING
-    return re.compile(_GAP.join(parts)), begins_in_word
+    rest = b"".join([_GAP + part for part in parts[1:]])
+    return re.compile(parts[0] + (rb"(?=%b)" % rest if rest else b""))

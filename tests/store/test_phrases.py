@@ -3,6 +3,7 @@
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from logd.format.separated import SEPARATOR
 from logd.format.templates import PLACEHOLDER
 from logd.query.ast import Word, WordKind
 from logd.query.match import matches_words
@@ -34,7 +35,7 @@ def _piece(piece: str) -> bytes:
 
 def as_found(words: list[Word], texts: list[bytes], variables: list[list[bytes]]) -> list[int]:
     """Which of the texts hold the phrase, as the places say."""
-    found = find_phrase(words, texts)
+    found = find_phrase(words, SEPARATOR.join(texts))
     out = set(found.whole.tolist())
     for gap in found.gaps:
         for index, slot in zip(gap.templates.tolist(), gap.slots.tolist(), strict=True):
