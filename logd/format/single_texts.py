@@ -30,19 +30,13 @@ def join_few_texts(
     per_entry = slots.take(codes)
     if int(per_entry.sum()) != len(lengths):
         raise ValueError("the lengths are not those of the templates' variables")
-    places = [_places(row, codes, per_entry) for row in rows]
-    flat = np.concatenate(places)
-    order = np.argsort(flat)
-    starts, stops = np.empty(len(flat), np.int64), np.empty(len(flat), np.int64)
-    starts[order], stops[order] = _spans(lengths, flat[order], len(data))
-    spans = zip(starts.tolist(), stops.tolist(), strict=True)
-    variables = iter([data[start:stop] for start, stop in spans])
     out = []
-    for template in templates:
-        static = template.split(PLACEHOLDER)
-        pieces = [static[0]]
-        for text in static[1:]:
-            pieces += (next(variables), text)
+    for row, template in zip(rows, templates, strict=True):
+        starts, stops = _spans(lengths, _places(row, codes, per_entry), len(data))
+        pieces = [b""] * (2 * len(starts) + 1)
+        pieces[::2] = template.split(PLACEHOLDER)
+        spans = zip(starts.tolist(), stops.tolist(), strict=True)
+        pieces[1::2] = [data[start:stop] for start, stop in spans]
         out.append(b"".join(pieces))
     return out
 
@@ -70,7 +64,7 @@ def _spans(lengths: Codes, places: Int64s, size: int) -> tuple[Int64s, Int64s]:
     bounds[2::2] = places + 1
     inside = bounds[: np.searchsorted(bounds, len(lengths))]
     sums = np.zeros(len(bounds), np.int64)
-    sums[: len(inside)] = np.add.reduceat(lengths, inside, dtype=np.int64)
+    sums[: len(inside)] = np.add.reduceat(lengths, inside, dtype=np.uint32)
     sums[:-1][bounds[:-1] >= bounds[1:]] = 0  # a stretch of no items; `reduceat` gives one
     ends = np.cumsum(sums)
     if int(ends[-1]) != size:

@@ -50,6 +50,7 @@ class ChunkReader:
         self._file = file
         self._cache = cache
         self._key = (number, row.offset)
+        self._block_entries = 0  # not known yet
 
     @property
     def first_seq(self) -> Seq:
@@ -249,11 +250,18 @@ class ChunkReader:
 
     # ------------------------------------------------------------ blocks and rows
 
+    @property
+    def _block_size(self) -> int:
+        """Rows of a block. Asked for several times a row, so it is not looked up each time."""
+        if not self._block_entries:
+            self._block_entries = self.head().block_entries
+        return self._block_entries
+
     def blocks(self) -> int:
-        return -(-self.count // self.head().block_entries)
+        return -(-self.count // self._block_size)
 
     def block_rows(self, block: int) -> slice:
-        size = self.head().block_entries
+        size = self._block_size
         return slice(block * size, min((block + 1) * size, self.count))
 
     def messages(self, rows: Int64s) -> list[bytes]:
@@ -262,7 +270,10 @@ class ChunkReader:
 
     def per_block(self, rows: Int64s) -> list[tuple[int, Int64s]]:
         """(block, rows within it) of ascending rows."""
-        size = self.head().block_entries
+        size = self._block_size
+        if len(rows) and rows[0] // size == rows[-1] // size:
+            block = int(rows[0]) // size
+            return [(block, rows - block * size)]
         blocks = rows // size
         return [(int(b), rows[blocks == b] - int(b) * size) for b in np.unique(blocks)]
 

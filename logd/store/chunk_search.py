@@ -6,7 +6,7 @@ have its hash, and the text of one of them (or of each, where two words share th
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import msgspec
@@ -180,9 +180,10 @@ class ChunkSearch:
         whole, gaps = self._places(words, codes)
         completed: Selection = NONE
         if gaps:
-            size = self._reader.head().block_entries
-            blocks = range(self._reader.blocks()) if rows is None else np.unique(rows // size)
-            mask = rows_that_complete(self._reader, gaps, map(int, blocks), self._check)
+            blocks: Iterable[int] = range(self._reader.blocks())
+            if rows is not None:
+                blocks = [block for block, _ in self._reader.per_block(rows)]
+            mask = rows_that_complete(self._reader, gaps, blocks, self._check)
             completed = Rows(mask) if mask.any() else NONE
         return either(self._by_text(TEMPLATE, whole), completed, self.expand)
 
