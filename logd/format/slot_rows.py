@@ -26,15 +26,6 @@ def slot_keys(numbers: Int64s, slots: Int64s) -> Int64s:
     return (numbers << SLOT_BITS) | slots
 
 
-def among(keys: Int64s, wanted: Int64s) -> npt.NDArray[np.bool_]:
-    """bool[keys]: which are among the wanted ones, ascending. For few quicker than `np.isin`."""
-    if not len(wanted):
-        return np.zeros(len(keys), np.bool_)
-    at = np.minimum(np.searchsorted(wanted, keys), len(wanted) - 1)
-    found: npt.NDArray[np.bool_] = wanted[at] == keys
-    return found
-
-
 class SlotRows:
     """`codes`: the template codes of a block's entries; `slots`: int64[templates], variables per
     template. Raises IndexError where they do not fit together."""
@@ -47,6 +38,15 @@ class SlotRows:
         self._ends = np.cumsum(self._entries * slots)
         self._slots = slots
         self._by_code: Codes | None = None
+
+    def stretches(self, codes: Int64s, slots: Int64s) -> tuple[Int64s, Int64s]:
+        """(places in slot order of these slots of these templates, of all entries; how far behind
+        each the entry's next variable lies). Ascending if the slots are, by template."""
+        entries = self._entries[codes]
+        starts = self._ends[codes] - entries * (self._slots[codes] - slots)
+        before = np.cumsum(entries) - entries
+        places = np.repeat(starts - before, entries) + np.arange(int(entries.sum()))
+        return places, np.repeat(entries, entries)
 
     def locate(self, positions: Int64s) -> Places:
         """Where the variables at these places in slot order belong to."""

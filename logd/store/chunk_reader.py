@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from logd.entry import LEVELS, Entry, Seq
 from logd.errors import Corruption
+from logd.format.ascending import distinct
 from logd.format.chunk import (
     BY_TEMPLATE,
     HEAD_BYTES,
@@ -275,7 +276,7 @@ class ChunkReader:
             block = int(rows[0]) // size
             return [(block, rows - block * size)]
         blocks = rows // size
-        return [(int(b), rows[blocks == b] - int(b) * size) for b in np.unique(blocks)]
+        return [(int(b), rows[blocks == b] - int(b) * size) for b in distinct(blocks)]
 
     def meta_texts(self, rows: Int64s) -> list[bytes]:
         """The metas of rows (ascending), JSON objects."""

@@ -7,6 +7,7 @@ have its hash, and the text of one of them (or of each, where two words share th
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
+from functools import reduce
 from typing import Any
 
 import msgspec
@@ -14,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from logd.entry import Entry
+from logd.format.ascending import among, common, distinct
 from logd.format.separated import fold_separated
 from logd.format.vocabulary import SOURCE, TAG_LIST, TEMPLATE, Targets
 from logd.query.ast import Field, Term, Word, WordKind
@@ -132,14 +134,14 @@ class ChunkSearch:
         return found
 
     def _sources(self, words: Sequence[Word]) -> Selection:
-        codes = _common([self._targets(word).sources for word in words])
+        codes = reduce(common, [self._targets(word).sources for word in words])
         if len(words) > 1 and len(codes):
             items = self._reader.sources().items
             codes = _where(codes, lambda code: matches_words(words, fold(items[code].decode())))
         return self._by_text(SOURCE, codes)
 
     def _tag_lists(self, words: Sequence[Word]) -> Selection:
-        codes = _common([self._targets(word).tag_lists for word in words])
+        codes = reduce(common, [self._targets(word).tag_lists for word in words])
         if len(words) > 1 and len(codes):
             items = self._reader.tag_lists().items
             codes = _where(codes, lambda code: _any_tag(words, items[code]))
@@ -161,7 +163,11 @@ class ChunkSearch:
     def _phrase(self, words: Sequence[Word]) -> Selection:
         """Templates decide, but where variables may be among the words."""
         static = [word for word in words if word.kind is WordKind.EXACT and may_be_static(word)]
-        codes = _common([self._targets(word).templates for word in static]) if static else None
+        codes: Int64s | None = None
+        if static:
+            codes = reduce(common, [self._targets(word).templates for word in static])
+            if not len(codes):
+                return NONE
         rows: Int64s | None = None
         for word in words:
             if word.kind is WordKind.EXACT and not may_be_static(word):
@@ -169,14 +175,15 @@ class ChunkSearch:
                 if found is None:
                     return NONE
                 if found.is_whole:  # of a frequent number the index has no rows
-                    rows = found.rows if rows is None else np.intersect1d(rows, found.rows)
-        if rows is not None and (codes is None or len(codes)):
+                    rows = found.rows if rows is None else common(rows, found.rows)
+        if rows is not None:
             of_rows = self._reader.template_codes()[rows].astype(np.int64)
             if codes is not None:
-                rows = rows[np.isin(of_rows, codes)]
+                rows = rows[among(of_rows, codes)]
             if len(rows) <= _FEW_ROWS:
                 return self._rows(self._matching(rows, words))
-            codes = np.unique(of_rows) if codes is None else np.intersect1d(of_rows, codes)
+            of_rows = distinct(of_rows)
+            codes = of_rows if codes is None else common(of_rows, codes)
         whole, gaps = self._places(words, codes)
         completed: Selection = NONE
         if gaps:
@@ -286,17 +293,6 @@ class ChunkSearch:
         raw, at = self._reader.plain_metas(block)
         needles = [word.text.encode() for word in words]
         return candidate_texts(fold_separated(raw), at, needles)
-
-
-def _common(lists: Sequence[Int64s]) -> Int64s:
-    """Codes that are in every one of the ascending lists."""
-    out = lists[0]
-    for other in lists[1:]:
-        if not len(out) or not len(other):
-            return _NO_CODES
-        places = np.minimum(np.searchsorted(other, out), len(other) - 1)
-        out = out[other[places] == out]
-    return out
 
 
 def _where(codes: Int64s, wanted: Callable[[int], bool]) -> Int64s:

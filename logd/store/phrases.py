@@ -14,6 +14,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
+from logd.format.ascending import distinct
 from logd.format.separated import SEPARATOR, fold_separated
 from logd.format.templates import PLACEHOLDER
 from logd.query.ast import Word, WordKind
@@ -75,7 +76,7 @@ def find_phrase(words: Sequence[Word], templates: bytes) -> PhrasePlaces:
         indexes, slots = where.of(starts)
         if len(indexes):
             gaps.append(Gaps(missing_words, indexes, slots))
-    return PhrasePlaces(np.unique(whole), tuple(gaps))
+    return PhrasePlaces(distinct(whole), tuple(gaps))
 
 
 class _Places:

@@ -6,6 +6,7 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
+from logd.format.ascending import common, distinct
 from logd.query.ast import Word, WordKind
 from logd.store.split_column import SplitColumn
 from logd.words import fold_utf8
@@ -18,8 +19,8 @@ _NO_CODES: Final = np.zeros(0, np.int64)
 
 def candidate_texts(folded: bytes, at: Int64s, needles: Sequence[bytes]) -> Int64s:
     """Which of the separated texts hold every needle, or an escape that may stand for one."""
-    rows = np.union1d(_holding(folded, at, max(needles, key=len)), _holding(folded, at, b"\\"))
-    return rows.astype(np.int64)
+    texts = (max(needles, key=len), b"\\")
+    return distinct(np.concatenate([_holding(folded, at, text) for text in texts]))
 
 
 def _holding(folded: bytes, at: Int64s, needle: bytes) -> Int64s:
@@ -32,22 +33,31 @@ def _holding(folded: bytes, at: Int64s, needle: bytes) -> Int64s:
     return np.array(found, np.int64)
 
 
-def matching_variables(column: SplitColumn, block: int, word: Word) -> Int64s:
-    """Which of a block's variables, in slot order, match the word: ascending.
+def matching_variables(
+    column: SplitColumn, block: int, word: Word, places: Int64s | None = None
+) -> Int64s:
+    """Which of a block's variables match the word: of those at ascending places in slot order, or
+    of all of them.
 
     Their bytes are compared, of all of them the first, of those that fit the next: about as quick
     as to search the text for the word, and other threads run meanwhile.
     """
     wanted = word.text.encode()
     if not wanted.isascii():
-        return _containing(column, block, wanted)
+        containing = _containing(column, block, wanted)
+        return containing if places is None else common(containing, places)
     lengths = column.variable_lengths(block)
     exact = word.kind is WordKind.EXACT
-    hits = np.flatnonzero(lengths == len(wanted)) if exact else None
+    hits: Int64s | None
+    if places is None:
+        hits = np.flatnonzero(lengths == len(wanted)) if exact else None
+    else:
+        sizes = lengths.take(places)
+        hits = places[sizes == len(wanted) if exact else sizes >= len(wanted)]
     if hits is not None and not len(hits):
         return hits
-    starts = column.variable_edges(block)[:-1].astype(np.int64)
-    starts = starts if hits is None else starts.take(hits)
+    edges = column.variable_edges(block)
+    starts = (edges[:-1] if hits is None else edges.take(hits)).astype(np.int64)
     array = np.frombuffer(column.variable_data(block), np.uint8)
     for offset, byte in enumerate(wanted):
         if not len(starts):
@@ -77,4 +87,4 @@ def _containing(column: SplitColumn, block: int, part: bytes) -> Int64s:
         if position + len(part) <= ends[variable]:
             found.append(variable)
         position = folded.find(part, position + 1)
-    return np.unique(np.array(found, np.int64))
+    return distinct(np.array(found, np.int64))

@@ -14,8 +14,9 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
+from logd.format.ascending import among
 from logd.format.separated import SEPARATOR, fold_separated
-from logd.format.slot_rows import SLOT_BITS, among, slot_keys
+from logd.format.slot_rows import SLOT_BITS, slot_keys
 from logd.format.templates import PLACEHOLDER
 from logd.query.ast import Term, WordKind
 from logd.query.match import matches
