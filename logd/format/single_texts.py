@@ -41,6 +41,18 @@ def join_few_texts(
     return out
 
 
+def starts_of(lengths: Codes, places: Int64s) -> Int64s:
+    """Where the variables at ascending places, each once, begin in the data."""
+    if not len(places) or not places[-1]:
+        return np.zeros(len(places), np.int64)
+    begins = np.zeros(len(places), np.int64)
+    begins[1:] = places[:-1]
+    sums = np.add.reduceat(lengths[: int(places[-1])], begins, dtype=np.uint32).astype(np.int64)
+    if not places[0]:
+        sums[0] = 0  # nothing lies before it; `reduceat` gives an item
+    return np.cumsum(sums)
+
+
 def _places(row: int, codes: Codes, per_entry: Int64s) -> Int64s:
     """int64[variables of the entry]: where they lie in slot order."""
     code, wanted = codes[row], int(per_entry[row])

@@ -56,8 +56,10 @@ def matching_variables(
         hits = places[sizes == len(wanted) if exact else sizes >= len(wanted)]
     if hits is not None and not len(hits):
         return hits
-    edges = column.variable_edges(block)
-    starts = (edges[:-1] if hits is None else edges.take(hits)).astype(np.int64)
+    if hits is None:
+        starts = column.variable_edges(block)[:-1].astype(np.int64)
+    else:
+        starts = column.variable_starts(block, hits)
     array = np.frombuffer(column.variable_data(block), np.uint8)
     for offset, byte in enumerate(wanted):
         if not len(starts):

@@ -9,7 +9,7 @@ import numpy.typing as npt
 from logd.errors import Corruption
 from logd.format.chunk import Part, PartRef, SplitParts
 from logd.format.columns import from_planes, narrowest
-from logd.format.single_texts import join_few_texts
+from logd.format.single_texts import join_few_texts, starts_of
 from logd.format.slot_rows import SlotRows
 from logd.format.templates import SlotLayout, join_texts_at
 from logd.store.chunk_values import Templates, Variables, decode_templates
@@ -19,6 +19,7 @@ Codes = npt.NDArray[np.unsignedinteger[Any]]
 Rows = npt.NDArray[np.integer[Any]]
 
 _FEW_ROWS: Final = 8
+_FEW_VARIABLES: Final = 256
 
 T = TypeVar("T")
 
@@ -132,6 +133,16 @@ class SplitColumn:
             return edges, edges.nbytes
 
         return self._of_block((self._kinds.lengths, "edges"), block, load)
+
+    def variable_starts(self, block: int, places: Int64s) -> Int64s:
+        """Where the variables at ascending places in slot order begin in the data."""
+        if len(places) > _FEW_VARIABLES:
+            return self.variable_edges(block).take(places).astype(np.int64)
+        lengths = self.variable_lengths(block)
+        if int(lengths.sum(dtype=np.uint32)) != len(self.variable_data(block)):
+            error = ValueError("the lengths do not add up to the data")
+            raise self._reader.corrupt(self._kinds.lengths, error)
+        return starts_of(lengths, places)
 
     def texts(self, rows: Int64s) -> list[bytes]:
         """The texts of rows (ascending)."""

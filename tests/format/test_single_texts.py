@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from logd.format.separated import edges, join_texts
-from logd.format.single_texts import join_few_texts
+from logd.format.single_texts import join_few_texts, starts_of
 from logd.format.templates import PLACEHOLDER, TemplateCodes, VariableBlock, split_block
 
 TEXTS = st.lists(messages, min_size=1, max_size=12)
@@ -46,6 +46,14 @@ def test_a_few_texts_are_those_that_were_split(texts: list[str], data: st.DataOb
     rows.sort()
     found = few(block, templates, rows, narrow=max(block.lengths, default=0) < 256)
     assert found == [texts[row].encode() for row in rows]
+
+
+@given(st.lists(st.integers(1, 300), min_size=1, max_size=20), st.data())
+def test_where_variables_begin(sizes: list[int], data: st.DataObject) -> None:
+    places = sorted(data.draw(st.sets(st.sampled_from(range(len(sizes))))))
+    lengths = np.array(sizes, np.uint16)
+    found = starts_of(lengths, np.array(places, np.int64))
+    assert found.tolist() == [sum(sizes[:place]) for place in places]
 
 
 @pytest.mark.parametrize("text", ["1", "a 1 b 2", "1 2 3 a1 b2", "none"])
