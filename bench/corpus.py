@@ -38,6 +38,11 @@ RARE_ID: Final = "7f3a9c41d2e8b605"
 RARE_EVERY: Final = 100_000
 """The rare word and the rare id each stand in one of so many entries."""
 
+RARE_WORDS: Final = ("sigbus", "sigabrt", "sigfpe", "sigill", "sigsys", "sigtrap",
+                     "sigxcpu", "sigxfsz", "sigpipe", "sigquit", "sigstop", "sigterm")  # fmt: skip
+RARE_IDS: Final = tuple(f"{Random(n).getrandbits(64):016x}" for n in range(12))
+"""As rare: for questions of which each is asked once."""
+
 _RARE_WORD_AT: Final = 1_919
 _RARE_ID_AT: Final = 1_251
 _SHUFFLE: Final = 4
@@ -96,6 +101,17 @@ _RARE_MESSAGES = {
         len(_TEMPLATES) + 1,
     ),
 }
+for _n, (_word, _id) in enumerate(zip(RARE_WORDS, RARE_IDS, strict=True)):
+    _RARE_MESSAGES[2_003 + 601 * _n] = _compile(
+        Template("ERROR", 1, "worker[{pid}]: ended by " + _word + ", host {host}"),
+        ("kernel",),
+        len(_TEMPLATES) + 2,
+    )
+    _RARE_MESSAGES[2_303 + 601 * _n] = _compile(
+        Template("WARN", 1, "request " + _id + " dropped for {user}, attempt {small}"),
+        ("checkout-api",),
+        len(_TEMPLATES) + 3,
+    )
 _TAGS_JSON = [dumps(list(tags), separators=(",", ":")) for tags in TAG_LISTS]
 _REGION_OF_TAGS = [tags[0] for tags in TAG_LISTS]
 

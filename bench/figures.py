@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
+from bench.new_questions import KINDS
 from bench.queries import LEVEL_COUNTS, queries
 from bench.results import IngestFigures, PeerRun, QueryFigures, Results
 from bench.stats import median, ratio
@@ -115,6 +116,13 @@ def both(name: str, title: str) -> Figure:
     return Figure(f"{title}, with total", "ms", read)
 
 
+def new(name: str, title: str) -> Figure:
+    def read(run: PeerRun) -> float | None:
+        return next((query.both_ms for query in run.new_queries if query.name == name), None)
+
+    return Figure(f"{title}, with total", "ms", read)
+
+
 def _disk(run: PeerRun) -> float | None:
     return run.store.disk_bytes_per_entry if run.store else None
 
@@ -163,6 +171,7 @@ QUESTIONS: Final = (
     page(LEVEL_COUNTS, "count by level"),
     *(both(query.name, query.title) for query in queries(1_000)),
 )
+NEW_QUESTIONS: Final = tuple(new(kind.name, kind.title) for kind in KINDS)
 DISK: Final = Figure("disk, data and index", "bytes/entry", _disk)
 IDLE: Final = Figure("memory just started (RSS)", "MB", _idle)
 FILLED: Final = Figure("memory after ingest (RSS)", "MB", _filled)
@@ -198,6 +207,8 @@ TARGETS: Final = (
     Target(both("phrase", 'phrase "authentication failure"'), limit=3.0),
     Target(both("minute", "one minute of time"), limit=1.5),
     Target(page("absent", "word that occurs nowhere"), limit=1.0),
+    Target(new("new_word", "new rare word"), limit=2.0),
+    Target(new("new_id", "new rare hex id"), limit=5.0),
     Target(DISK, limit=26.0, factor=0.88),
     Target(FILLED, limit=200.0),
     Target(IDLE, limit=60.0),

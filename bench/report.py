@@ -3,7 +3,16 @@
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
-from bench.figures import FOOTPRINT, LOADS, OURS, QUESTIONS, TARGETS, Figure, advantage
+from bench.figures import (
+    FOOTPRINT,
+    LOADS,
+    NEW_QUESTIONS,
+    OURS,
+    QUESTIONS,
+    TARGETS,
+    Figure,
+    advantage,
+)
 from bench.results import IngestFigures, PeerRun, Results
 from bench.tables import Row, grid, number, ranged, times
 
@@ -17,6 +26,7 @@ def table(results: Results) -> str:
         _targets,
         _loads,
         _questions,
+        _new_questions,
         _footprint,
         _memory,
         _crashes,
@@ -39,6 +49,7 @@ def markdown(results: Results) -> str:
             _loads(results),
             _load_details(results),
             _questions(results),
+            _new_questions(results),
             _first_questions(results),
             _footprint(results),
             _memory(results),
@@ -190,6 +201,11 @@ def _questions(results: Results) -> str:
     return _comparison(results, "Queries, asked again (warm)", QUESTIONS)
 
 
+def _new_questions(results: Results) -> str:
+    title = "Queries never asked before, on a store that answered others (warm)"
+    return _comparison(results, title, NEW_QUESTIONS)
+
+
 def _first_questions(results: Results) -> str:
     """The first time after a restart, page and total together."""
     names = _names(results)
@@ -237,7 +253,7 @@ def _mixed(results: Results) -> str:
         return ""
     head = ["", "alone, entries/s", "p99 ms", "beside, entries/s", "p99 ms", "query ms"]
     return (
-        "## Single entries on 8 connections beside a looping worst-case query\n\n"
+        "## Single entries on 8 connections beside worst-case queries, each a new prefix\n\n"
         + grid(head, rows)
     )  # fmt: skip
 
@@ -291,7 +307,8 @@ _METHOD = """\
   server's processes until they have been quiet for twelve seconds.
 - Times of questions run from the request's first byte to the response's last; decoding is not
   included. The median of up to 21 repetitions; "with total" adds the request for the exact number
-  of matches where a peer does not give it with the page.
+  of matches where a peer does not give it with the page. Of questions never asked before each
+  repetition is another one (another word, id, phrase, prefix or value), asked once.
 - The right answers are worked out from the corpus while it is written. Every answer (the newest
   100 entries, and the total) is compared with them before any time is believed.
 - Disk is allocated blocks once they were stable. Memory is RSS over the server's processes.

@@ -29,7 +29,10 @@ class IngestFigures(msgspec.Struct, frozen=True, kw_only=True):
 class QueryFigures(msgspec.Struct, frozen=True, kw_only=True):
     """One question. `first_ms`: page and total, the first time after a restart. The others are
     of the warm repetitions: medians, and the range of page and total together. `wrong`: how the
-    answer differs from the right one."""
+    answer differs from the right one.
+
+    Of questions never asked before (`PeerRun.new_queries`) it is a kind of them: each repetition
+    is another question, `first_ms` the first of them, `total` what all found together."""
 
     name: str
     total: int
@@ -140,6 +143,7 @@ class PeerRun(msgspec.Struct, kw_only=True):
     run: int
     ingest: list[IngestFigures] = []
     queries: list[QueryFigures] = []
+    new_queries: list[QueryFigures] = []
     store: StoreFigures | None = None
     mixed: MixedFigures | None = None
     restart: RestartFigures | None = None
@@ -187,7 +191,8 @@ class Results(msgspec.Struct, kw_only=True):
             where = f"{run.peer}, run {run.run}"
             if run.error:
                 found.append(f"{where}: {run.error}")
-            asked = [*run.queries, *(query for point in run.scale for query in point.queries)]
+            asked = [*run.queries, *run.new_queries]
+            asked += [query for point in run.scale for query in point.queries]
             found += [f"{where}: {wrong}" for query in asked for wrong in query.wrong]
             found += [
                 f"{where}: {crash.lost:,} acknowledged entries lost by SIGKILL"

@@ -12,6 +12,7 @@ from typing import Final
 from bench.corpus import Corpus, write_corpus
 from bench.http import ConnectionLost
 from bench.machine import describe, sync_ms
+from bench.new_questions import new_questions
 from bench.oracle import Oracle
 from bench.peers.base import Peer, PeerError
 from bench.procstat import cpu_seconds, machine_busy_seconds
@@ -78,6 +79,7 @@ def run(order: Order) -> Results:
 def _corpus(order: Order, entries: int) -> tuple[Corpus, Oracle]:
     checkpoints = {order.scope.entries, *order.scope.scale}
     questions = [query for count in sorted(checkpoints) for query in queries(count)]
+    questions += new_questions()
     oracle = Oracle(questions, checkpoints)
     return write_corpus(order.work / "corpus.ndjson", order.seed, entries, oracle), oracle
 

@@ -49,7 +49,7 @@ class Logd(HttpPeer):
         "searches message, source and tags, without regard to case",
         "each entry on the wire carries its `projectId` (52 bytes more than for the others)",
         "remembers what matched in a chunk, so that a question is quicker the second time: the "
-        "warm times are of questions asked again, the first ones are below",
+        "warm times are of questions asked again, those of new ones are below",
     )
 
     def __init__(

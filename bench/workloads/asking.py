@@ -1,8 +1,10 @@
-"""Questions put to a filled store: the first time and warm, each answer held against the oracle."""
+"""Questions put to a filled store: the first time, warm, and on a warm store questions that were
+never asked before. Each answer is held against the oracle."""
 
 import time
 from collections.abc import Callable, Sequence
 
+from bench.new_questions import ASKED, Kind
 from bench.oracle import Answer, differences
 from bench.peers.base import Peer
 from bench.queries import LEVEL_COUNTS, Query
@@ -25,6 +27,31 @@ def ask_all(setting: Setting, queries: Sequence[Query], entries: int) -> list[Qu
     ]
     figures.append(_ask_levels(setting, first_levels, setting.oracle.levels(entries)))
     return figures
+
+
+def ask_new(setting: Setting, kinds: Sequence[Kind], entries: int) -> list[QueryFigures]:
+    """Questions of each kind, each asked once; the kinds in turns, so that they meet the same
+    conditions."""
+    peer = setting.peer
+    possible = [kind for kind in kinds if peer.can(kind.make(0))]
+    times: dict[str, list[tuple[float, float]]] = {kind.name: [] for kind in possible}
+    wrong: dict[str, list[str]] = {kind.name: [] for kind in possible}
+    totals = dict.fromkeys(times, 0)
+    deadline = time.monotonic() + len(possible) * setting.scope.query_s
+    for turn in range(min(ASKED, setting.scope.repetitions)):
+        if time.monotonic() > deadline and turn >= _LEAST_REPETITIONS:
+            break
+        for kind in possible:
+            query = kind.make(turn)
+            reply = peer.ask(query)
+            expected = setting.oracle.answer(entries, query)
+            wrong[kind.name] += differences(query.name, expected, reply.total, reply.page)
+            times[kind.name].append((reply.page_s, reply.total_s))
+            totals[kind.name] += reply.total
+    return [
+        _figures(name, totals[name], sum(found[0]), found, wrong[name])
+        for name, found in times.items()
+    ]
 
 
 def _seconds(peer: Peer, query: Query) -> tuple[float, float]:

@@ -1,5 +1,6 @@
 """The life of a store: idle, filled, at rest, restarted, asked, asked while it is written to."""
 
+from bench.new_questions import KINDS
 from bench.peers.base import HttpPeer, Portion
 from bench.procstat import disk, memory
 from bench.queries import queries
@@ -16,6 +17,8 @@ def run(setting: Setting, into: PeerRun, with_queries: bool, with_mixed: bool) -
             setting.say("queries")
             entries = setting.scope.entries
             into.queries = asking.ask_all(setting, queries(entries), entries)
+            setting.say("new questions")
+            into.new_queries = asking.ask_new(setting, KINDS, entries)
         if with_mixed and isinstance(setting.peer, HttpPeer):
             setting.say("single entries beside a worst-case query")
             into.mixed = mixed.run(setting, setting.peer)

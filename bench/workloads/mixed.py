@@ -1,19 +1,22 @@
-"""Does a heavy question hurt those who write? Single entries, alone and beside a looping query."""
+"""Does a heavy question hurt those who write? Single entries, alone and beside a loop of queries,
+each for a prefix that was not asked for before."""
 
 import multiprocessing
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import cycle
 from multiprocessing.connection import Connection as Pipe
 from typing import Final
 
 from bench.http import Address, Connection
 from bench.load import LoadResult
+from bench.new_questions import prefix_questions
 from bench.peers.base import HttpPeer, PeerError, Portion, Question
-from bench.queries import queries
 from bench.results import MixedFigures
 from bench.stats import median, percentile
 from bench.workloads.setting import Setting
 
-_QUERY: Final = "hex_prefix"
+_QUERY: Final = "new_prefix"
 _CONNECTIONS: Final = 8
 _LIMIT_S: Final = 150.0
 
@@ -28,12 +31,11 @@ class _Looped:
 
 def run(setting: Setting, peer: HttpPeer) -> MixedFigures:
     """On a filled store; adds entries to it, so that no question can be checked afterwards."""
-    query = next(q for q in queries(setting.scope.entries) if q.name == _QUERY)
     alone = _load(setting, peer)
     context = multiprocessing.get_context("spawn")
     ours, theirs = context.Pipe()
-    question = peer.question(query)
-    process = context.Process(target=_loop, args=(peer.address, question, theirs), daemon=True)
+    questions = [peer.question(query) for query in prefix_questions()]
+    process = context.Process(target=_loop, args=(peer.address, questions, theirs), daemon=True)
     process.start()
     theirs.close()
     if not ours.poll(_LIMIT_S):
@@ -71,11 +73,13 @@ def _load(setting: Setting, peer: HttpPeer) -> LoadResult:
     return peer.ingest(portion, setting.work).load
 
 
-def _loop(address: Address, question: Question, pipe: Pipe) -> None:
-    """The body of the process: the question, over and over, until told to stop."""
+def _loop(address: Address, questions: Sequence[Question], pipe: Pipe) -> None:
+    """The body of the process: question after question, until told to stop. There are more than
+    are asked in that time; if not, it begins anew."""
     looped, connection = _Looped(), Connection(address)
-    requests = [request for request in question if request is not None]
+    coming = cycle(questions)
     while not looped.seconds or not pipe.poll():
+        requests = [request for request in next(coming) if request is not None]
         responses = [connection.exchange(request) for request in requests]
         if any(response.status != 200 for response in responses):
             looped.failure = f"the looping query was answered {responses[0].status}"

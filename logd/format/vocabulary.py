@@ -40,6 +40,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
+from logd.format.ascending import distinct
 from logd.format.columns import (
     byte_width,
     compress,
@@ -303,7 +304,7 @@ def _decode_page(raw: bytes) -> VocabularyPage:
 
 
 def _union(lists: Sequence[Int64s]) -> Targets:
-    return _targets(np.unique(np.concatenate(lists)) if lists else np.zeros(0, np.int64))
+    return _targets(distinct(np.concatenate(lists)) if lists else np.zeros(0, np.int64))
 
 
 def _targets(targets: Int64s) -> Targets:

@@ -17,6 +17,8 @@ import msgspec
 
 
 class Field(enum.Enum):
+    __hash__ = object.__hash__  # keys of caches hold it: the one of enums is not built in
+
     ANY = "any"
     MESSAGE = "message"
     SOURCE = "source"
@@ -24,6 +26,8 @@ class Field(enum.Enum):
 
 
 class WordKind(enum.Enum):
+    __hash__ = object.__hash__
+
     EXACT = "exact"
     PREFIX = "prefix"
     SUBSTRING = "substring"

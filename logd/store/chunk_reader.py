@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from logd.entry import LEVELS, Entry, Seq
 from logd.errors import Corruption
+from logd.format.ascending import distinct
 from logd.format.chunk import (
     BY_TEMPLATE,
     HEAD_BYTES,
@@ -18,22 +19,19 @@ from logd.format.chunk import (
     IdempotencyRecord,
     Part,
     PartRef,
-    SplitParts,
     decode_head,
     decode_part,
     decode_records,
     decode_stored_codes,
-    decode_time_units,
     head_size,
-    time_unit,
 )
-from logd.format.columns import from_planes
 from logd.format.directory import ChunkRow
 from logd.format.separated import SEPARATOR, edges
-from logd.format.templates import SlotLayout, join_texts_at
+from logd.format.time_steps import TimeSteps, decode_time_steps
 from logd.store.cache import PartCache
-from logd.store.chunk_values import Templates, Texts, Times, Variables, count_slots
+from logd.store.chunk_values import Texts, Times
 from logd.store.files import File
+from logd.store.split_column import SplitColumn
 
 Int64s = npt.NDArray[np.int64]
 Rows = npt.NDArray[np.integer[Any]]
@@ -53,6 +51,7 @@ class ChunkReader:
         self._file = file
         self._cache = cache
         self._key = (number, row.offset)
+        self._block_entries = 0  # not known yet
 
     @property
     def first_seq(self) -> Seq:
@@ -96,18 +95,32 @@ class ChunkReader:
         reason = f"part {kind.name.lower()}: {error}"
         return Corruption(self._file.path, self.row.offset, reason)
 
-    def times(self) -> "Times":
+    def times(self) -> Times:
         def load() -> tuple[Times, int]:
-            ref, raw = self.raw_part(Part.TIMES)
-            try:
-                units = decode_time_units(ref, raw, self.count)
-            except ValueError as error:
-                raise self.corrupt(Part.TIMES, error) from None
+            steps = self._time_steps()
+            units = steps.units()
             if int(units.max()) < 1 << 32:
                 units = units.astype(np.uint32)
-            return Times(self.head().min_ts_ns, time_unit(ref), units), units.nbytes
+            return Times(steps.earliest_ns, steps.unit_ns, units), units.nbytes
 
-        return self._cache.get((*self._key, Part.TIMES), load)
+        return self.cached(Part.TIMES, load)
+
+    def _time_steps(self) -> TimeSteps:
+        def load() -> tuple[TimeSteps, int]:
+            ref, raw = self.raw_part(Part.TIMES)
+            try:
+                steps = decode_time_steps(ref, raw, self.count, self.head().min_ts_ns)
+            except ValueError as error:
+                raise self.corrupt(Part.TIMES, error) from None
+            return steps, steps.steps.nbytes
+
+        return self._cache.get((*self._key, "time steps"), load)
+
+    def times_at(self, rows: Rows) -> Int64s:
+        """int64[rows], ns: the times of ascending rows."""
+        if not 0 < len(rows) <= _FEW_ROWS or self.cached_already(Part.TIMES) is not None:
+            return self.times().at(rows)
+        return self._time_steps().at(rows)
 
     def time_order(self) -> Rows | None:
         """uint16[count]: the rows by (time, sequence number); None where that is their order."""
@@ -198,12 +211,12 @@ class ChunkReader:
 
         return self._cache.get((*self._key, kind), load)
 
-    def messages_column(self, *, scan: bool = False) -> "SplitColumn":
+    def messages_column(self, *, scan: bool = False) -> SplitColumn:
         """The messages as templates and variables. `scan`: to read block after block; they are not
         put into the cache, where they would push out what the next query needs."""
         return SplitColumn(self, MESSAGE_PARTS, scan=scan)
 
-    def metas_column(self, *, scan: bool = False) -> "SplitColumn | None":
+    def metas_column(self, *, scan: bool = False) -> SplitColumn | None:
         """The metas as templates and variables; None where they are kept as they are."""
         if not self.has_part(Part.META_TEMPLATES):
             return None
@@ -238,11 +251,18 @@ class ChunkReader:
 
     # ------------------------------------------------------------ blocks and rows
 
+    @property
+    def _block_size(self) -> int:
+        """Rows of a block. Asked for several times a row, so it is not looked up each time."""
+        if not self._block_entries:
+            self._block_entries = self.head().block_entries
+        return self._block_entries
+
     def blocks(self) -> int:
-        return -(-self.count // self.head().block_entries)
+        return -(-self.count // self._block_size)
 
     def block_rows(self, block: int) -> slice:
-        size = self.head().block_entries
+        size = self._block_size
         return slice(block * size, min((block + 1) * size, self.count))
 
     def messages(self, rows: Int64s) -> list[bytes]:
@@ -251,9 +271,12 @@ class ChunkReader:
 
     def per_block(self, rows: Int64s) -> list[tuple[int, Int64s]]:
         """(block, rows within it) of ascending rows."""
-        size = self.head().block_entries
+        size = self._block_size
+        if len(rows) and rows[0] // size == rows[-1] // size:
+            block = int(rows[0]) // size
+            return [(block, rows - block * size)]
         blocks = rows // size
-        return [(int(b), rows[blocks == b] - int(b) * size) for b in np.unique(blocks)]
+        return [(int(b), rows[blocks == b] - int(b) * size) for b in distinct(blocks)]
 
     def meta_texts(self, rows: Int64s) -> list[bytes]:
         """The metas of rows (ascending), JSON objects."""
@@ -289,7 +312,7 @@ class ChunkReader:
         levels, source_codes, tag_codes = self._codes_at(coded, rows)
         columns = zip(
             (rows + self.first_seq).tolist(),
-            self.times().at(rows).tolist(),
+            self.times_at(rows).tolist(),
             levels,
             self.messages(rows),
             source_codes,
@@ -313,94 +336,6 @@ class ChunkReader:
         except (IndexError, UnicodeDecodeError) as error:
             reason = f"its columns do not fit together: {error}"
             raise Corruption(self._file.path, self.row.offset, reason) from None
-
-
-class SplitColumn:
-    """A column of texts that is kept as templates and variables."""
-
-    def __init__(self, reader: ChunkReader, kinds: SplitParts, *, scan: bool) -> None:
-        self._reader = reader
-        self._kinds = kinds
-        self._scan = scan
-        self._block = -1
-        self._of_this_block: dict[Hashable, object] = {}
-
-    def _of_block(self, key: Hashable, block: int, load: Callable[[], tuple[T, int]]) -> T:
-        if not self._scan:
-            return self._reader.cached((key, block), load)
-        if block != self._block:
-            self._block, self._of_this_block = block, {}
-        found = self._of_this_block.get(key)
-        if found is None:
-            found = self._reader.cached_already((key, block))
-            found = self._of_this_block[key] = load()[0] if found is None else found
-        return cast(T, found)  # a key always stands for one type
-
-    def templates(self) -> Templates:
-        def load() -> tuple[Templates, int]:
-            _, raw = self._reader.raw_part(self._kinds.templates)
-            at = edges(raw, raw.count(SEPARATOR) + 1)
-            return Templates(raw, at.astype(np.uint32), count_slots(raw, at)), len(raw) + 12 * len(
-                at
-            )
-
-        return self._reader.cached(self._kinds.templates, load)
-
-    def codes(self) -> Rows:
-        """uint[count]: the template of each row."""
-        return self._reader.codes(self._kinds.codes)
-
-    def layout(self, block: int) -> SlotLayout:
-        def load() -> tuple[SlotLayout, int]:
-            codes = self.codes()[self._reader.block_rows(block)].copy()
-            slots = self.templates().slots
-            try:
-                return SlotLayout(codes, slots), 12 * len(codes) + 12 * len(slots)
-            except (IndexError, ValueError) as error:
-                raise self._reader.corrupt(self._kinds.codes, ValueError(error)) from None
-
-        return self._of_block((self._kinds.codes, "layout"), block, load)
-
-    def variables(self, block: int) -> Variables:
-        return Variables(self.variable_data(block), self.variable_ends(block))
-
-    def variable_data(self, block: int) -> bytes:
-        """The bytes of a block's variables, in slot order, one behind the other."""
-
-        def load() -> tuple[bytes, int]:
-            _, data = self._reader.raw_part(self._kinds.data, block)
-            return data, len(data)
-
-        return self._of_block(self._kinds.data, block, load)
-
-    def variable_ends(self, block: int) -> npt.NDArray[np.uint32]:
-        """uint32[variables]: where each ends in the data."""
-
-        def load() -> tuple[npt.NDArray[np.uint32], int]:
-            _, raw = self._reader.raw_part(self._kinds.lengths, block)
-            try:
-                lengths = from_planes(raw, self.layout(block).variables, np.uint32)
-                ends = np.cumsum(lengths, dtype=np.uint32)
-                if (int(ends[-1]) if len(ends) else 0) != len(self.variable_data(block)):
-                    raise ValueError("the lengths do not add up to the data")
-            except ValueError as error:
-                raise self._reader.corrupt(self._kinds.lengths, error) from None
-            return ends, ends.nbytes
-
-        return self._of_block(self._kinds.lengths, block, load)
-
-    def texts(self, rows: Int64s) -> list[bytes]:
-        """The texts of rows (ascending)."""
-        out: list[bytes] = []
-        templates = self.templates()
-        for block, within in self._reader.per_block(rows):
-            layout = self.layout(block)
-            variables = self.variables(block)
-            texts = templates.texts(layout.codes[within].astype(np.int64))
-            out += join_texts_at(
-                within, layout, texts, templates.slots, variables.data, variables.ends
-            )
-        return out
 
 
 def _sized(entry: Entry) -> tuple[Entry, int]:

@@ -5,7 +5,9 @@ exactly. A word with a digit may also be a variable; the postings give the entri
 have its hash, and the text of one of them (or of each, where two words share the hash) decides.
 """
 
-from collections.abc import Callable, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from functools import reduce
 from typing import Any
 
 import msgspec
@@ -13,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from logd.entry import Entry
+from logd.format.ascending import among, common, distinct
 from logd.format.separated import fold_separated
 from logd.format.vocabulary import SOURCE, TAG_LIST, TEMPLATE, Targets
 from logd.query.ast import Field, Term, Word, WordKind
@@ -20,20 +23,17 @@ from logd.query.match import matches, matches_words
 from logd.store.chunk_index import ChunkIndex
 from logd.store.chunk_reader import ChunkReader
 from logd.store.index import ProjectIndex
-from logd.store.phrases import holding_phrase
+from logd.store.phrase_search import rows_that_complete
+from logd.store.phrases import Gaps, find_phrase, joined, may_be_static
 from logd.store.scan import candidate_texts, matching_variables
 from logd.store.selection import (
-    ALL,
     NONE,
     Bools,
     ByText,
     Counted,
-    Everything,
-    Nothing,
     Remembered,
     Rows,
     Selection,
-    both,
     either,
     recall,
     remember,
@@ -46,6 +46,8 @@ Codes = npt.NDArray[np.integer[Any]]
 
 _NO_CODES = np.zeros(0, np.int64)
 _VERIFY_ROWS = 1024
+_VERIFY_TEMPLATES = 512
+_FEW_ROWS = 16
 
 
 class ChunkSearch:
@@ -73,7 +75,7 @@ class ChunkSearch:
         return self._reader.times().place(ts_ns, row)
 
     def times_at(self, rows: Codes) -> Int64s:
-        return self._reader.times().at(rows)
+        return self._reader.times_at(rows)
 
     def time_order(self) -> Codes | None:
         return self._reader.time_order()
@@ -132,14 +134,14 @@ class ChunkSearch:
         return found
 
     def _sources(self, words: Sequence[Word]) -> Selection:
-        codes = _common([self._targets(word).sources for word in words])
+        codes = reduce(common, [self._targets(word).sources for word in words])
         if len(words) > 1 and len(codes):
             items = self._reader.sources().items
             codes = _where(codes, lambda code: matches_words(words, fold(items[code].decode())))
         return self._by_text(SOURCE, codes)
 
     def _tag_lists(self, words: Sequence[Word]) -> Selection:
-        codes = _common([self._targets(word).tag_lists for word in words])
+        codes = reduce(common, [self._targets(word).tag_lists for word in words])
         if len(words) > 1 and len(codes):
             items = self._reader.tag_lists().items
             codes = _where(codes, lambda code: _any_tag(words, items[code]))
@@ -156,52 +158,58 @@ class ChunkSearch:
         if len(words) == 1:
             static = self._by_text(TEMPLATE, self._targets(words[0]).templates)
             return either(static, self._variables(words[0]), self.expand)
-        if all(map(_is_static, words)):
-            codes = _common([self._targets(word).templates for word in words])
-            return self._by_text(TEMPLATE, self._templates_with(words, codes))
-        return self._verified(self._candidates(words), words)
+        return self._phrase(words)
 
-    def _templates_with(self, words: Sequence[Word], codes: Int64s) -> Int64s:
-        """Those of the templates that hold the words, none of which can be in a variable, side by
-        side."""
-        found = [_NO_CODES]
-        if not len(codes):
-            return codes
-        templates = self._reader.messages_column().templates()
-        for start in range(0, len(codes), _VERIFY_ROWS):
-            self._check()
-            some = codes[start : start + _VERIFY_ROWS]
-            found.append(some[holding_phrase(words, templates.texts(some))])
-        return np.concatenate(found)
-
-    def _candidates(self, words: Sequence[Word]) -> Selection:
-        """Rows among which those with all words are. Frequent variables are only looked for if
-        nothing narrower is known: the text decides afterwards anyway."""
-        candidates: Selection = ALL
-        frequent: list[Counted] = []
+    def _phrase(self, words: Sequence[Word]) -> Selection:
+        """Templates decide, but where variables may be among the words."""
+        static = [word for word in words if word.kind is WordKind.EXACT and may_be_static(word)]
+        codes: Int64s | None = None
+        if static:
+            codes = reduce(common, [self._targets(word).templates for word in static])
+            if not len(codes):
+                return NONE
+        rows: Int64s | None = None
         for word in words:
-            found = self._message([word])
-            if isinstance(found, Counted):
-                frequent.append(found)
-            else:
-                candidates = both(candidates, found, self.expand)
-        if isinstance(candidates, Everything) and frequent:
-            return min(frequent, key=lambda found: found.count)
-        return candidates
+            if word.kind is WordKind.EXACT and not may_be_static(word):
+                found = self._words.find_variable(word.text.encode())
+                if found is None:
+                    return NONE
+                if found.is_whole:  # of a frequent number the index has no rows
+                    rows = found.rows if rows is None else common(rows, found.rows)
+        if rows is not None:
+            of_rows = self._reader.template_codes()[rows].astype(np.int64)
+            if codes is not None:
+                rows = rows[among(of_rows, codes)]
+            if len(rows) <= _FEW_ROWS:
+                return self._rows(self._matching(rows, words))
+            of_rows = distinct(of_rows)
+            codes = of_rows if codes is None else common(of_rows, codes)
+        whole, gaps = self._places(words, codes)
+        completed: Selection = NONE
+        if gaps:
+            blocks: Iterable[int] = range(self._reader.blocks())
+            if rows is not None:
+                blocks = [block for block, _ in self._reader.per_block(rows)]
+            mask = rows_that_complete(self._reader, gaps, blocks, self._check)
+            completed = Rows(mask) if mask.any() else NONE
+        return either(self._by_text(TEMPLATE, whole), completed, self.expand)
 
-    def _verified(self, candidates: Selection, words: Sequence[Word]) -> Selection:
-        """The candidate rows whose message holds the words side by side."""
-        if isinstance(candidates, Nothing):
-            return NONE
-        if isinstance(candidates, Everything):
-            rows = np.arange(self.count)
-        elif isinstance(candidates, ByText):
-            rows = np.flatnonzero(self.expand(candidates))
-        elif isinstance(candidates, Counted):
-            rows = np.flatnonzero(candidates.find())
-        else:
-            rows = np.flatnonzero(candidates.mask)
-        return self._rows(self._matching(rows, words))
+    def _places(self, words: Sequence[Word], codes: Int64s | None) -> tuple[Int64s, list[Gaps]]:
+        """(the templates that hold the words, where variables may complete them) among `codes`,
+        None for all."""
+        templates = self._reader.messages_column().templates()
+        whole: list[Int64s] = [_NO_CODES]
+        gaps: defaultdict[tuple[Word, ...], list[Gaps]] = defaultdict(list)
+        count = len(templates.slots) if codes is None else len(codes)
+        for start in range(0, count, _VERIFY_TEMPLATES):
+            self._check()
+            stop = min(start + _VERIFY_TEMPLATES, count)
+            some = np.arange(start, stop) if codes is None else codes[start:stop]
+            places = find_phrase(words, templates.separated(some))
+            whole.append(some[places.whole])
+            for gap in places.gaps:
+                gaps[gap.words].append(Gaps(gap.words, some[gap.templates], gap.slots))
+        return np.concatenate(whole), list(map(joined, gaps.values()))
 
     def _matching(self, rows: Int64s, words: Sequence[Word]) -> Int64s:
         out = []
@@ -225,7 +233,7 @@ class ChunkSearch:
     def _variables(self, word: Word) -> Selection:
         """The rows that hold the word as a variable of their message."""
         if word.kind is WordKind.EXACT:
-            return self._exact_variable(word) if _has_digit(word.text) else NONE
+            return NONE if may_be_static(word) else self._exact_variable(word)
         found = self._read_variables(word)
         return Rows(found) if found.any() else NONE
 
@@ -237,8 +245,8 @@ class ChunkSearch:
             self._check()
             hits = matching_variables(column, block, word)
             if len(hits):
-                rows = column.layout(block).rows_of(hits)
-                found[rows + self._reader.block_rows(block).start] = True
+                within = self._reader.block_rows(block)
+                found[column.slot_rows(block).locate(hits).rows + within.start] = True
         return found
 
     def _exact_variable(self, word: Word) -> Selection:
@@ -287,28 +295,8 @@ class ChunkSearch:
         return candidate_texts(fold_separated(raw), at, needles)
 
 
-def _common(lists: Sequence[Int64s]) -> Int64s:
-    """Codes that are in every one of the ascending lists."""
-    out = lists[0]
-    for other in lists[1:]:
-        if not len(out) or not len(other):
-            return _NO_CODES
-        places = np.minimum(np.searchsorted(other, out), len(other) - 1)
-        out = out[other[places] == out]
-    return out
-
-
 def _where(codes: Int64s, wanted: Callable[[int], bool]) -> Int64s:
     return np.array([code for code in codes.tolist() if wanted(code)], np.int64)
-
-
-def _is_static(word: Word) -> bool:
-    """No variable can equal the word."""
-    return word.kind is WordKind.EXACT and not _has_digit(word.text)
-
-
-def _has_digit(text: str) -> bool:
-    return any("0" <= character <= "9" for character in text)
 
 
 _tags_decoder = msgspec.json.Decoder(list[str])

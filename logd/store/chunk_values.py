@@ -6,7 +6,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from logd.format.templates import PLACEHOLDER
+from logd.format.separated import SEPARATOR
 
 Int64s = npt.NDArray[np.int64]
 Rows = npt.NDArray[np.integer[Any]]
@@ -26,10 +26,22 @@ class Templates(msgspec.Struct, frozen=True):
     edges: npt.NDArray[np.uint32]
     slots: Int64s
 
+    @property
+    def size_bytes(self) -> int:
+        """Memory that it takes, about."""
+        return len(self.blob) + self.edges.nbytes + self.slots.nbytes
+
     def texts(self, codes: Rows) -> list[bytes]:
         """The templates of these codes."""
         starts, stops = self.edges[codes].tolist(), self.edges[codes + 1].tolist()
         return [self.blob[start : stop - 1] for start, stop in zip(starts, stops, strict=True)]
+
+    def separated(self, codes: Rows) -> bytes:
+        """The templates of these ascending codes, at least one, as separated text."""
+        first, last = int(codes[0]), int(codes[-1])
+        if last - first + 1 == len(codes):
+            return self.blob[int(self.edges[first]) : int(self.edges[last + 1]) - 1]
+        return SEPARATOR.join(self.texts(codes))
 
 
 class Variables(msgspec.Struct, frozen=True):
@@ -68,7 +80,13 @@ class Times(msgspec.Struct, frozen=True):
         return (units * np.uint64(self.unit_ns) + base).view(np.int64)
 
 
-def count_slots(templates: bytes, at: Int64s) -> Int64s:
-    """int64[templates]: placeholders of each of the separated templates."""
-    found = np.flatnonzero(np.frombuffer(templates, np.uint8) == PLACEHOLDER[0])
-    return np.diff(np.searchsorted(found, at))
+def decode_templates(blob: bytes) -> Templates:
+    """Of separated templates, at least one."""
+    array = np.frombuffer(blob, np.uint8)
+    marks = np.flatnonzero(array >= SEPARATOR[0])  # nothing else stands above it
+    separators = np.flatnonzero(array[marks] == SEPARATOR[0])
+    edges = np.zeros(len(separators) + 2, np.uint32)
+    edges[1:-1] = marks[separators] + 1
+    edges[-1] = len(blob) + 1
+    slots = np.diff(separators, prepend=-1, append=len(marks)) - 1
+    return Templates(blob, edges, slots)

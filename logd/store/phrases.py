@@ -1,44 +1,129 @@
-"""Words side by side in the static text of templates: what `query/match.py` decides for a text,
-for many templates at once. Pure."""
+"""Words side by side in texts that are kept as templates: what `query/match.py` decides for a text,
+for many templates at once. Pure.
+
+A variable stands in its template as one byte, and is one word with a digit. So where a template
+holds a phrase but for some variables, those have to be the words that are missing.
+"""
 
 import re
 from collections.abc import Sequence
 from functools import lru_cache
 from typing import Final
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from logd.format.separated import SEPARATOR, edges, fold_separated
-from logd.query.ast import Word
+from logd.format.ascending import distinct
+from logd.format.separated import SEPARATOR, fold_separated
+from logd.format.templates import PLACEHOLDER
+from logd.query.ast import Word, WordKind
 from logd.words import WORD_BYTE
 
-_GAP: Final = rb"[^0-9a-z_\x80-\xf7\xfe\xff]+"
+Int64s = npt.NDArray[np.int64]
+
+_GAP: Final = rb"[^0-9A-Za-z_\x80-\xf7\xfe\xff]+"
 """Between two words of a template: neither a word, nor a variable, nor the template's end."""
 
-_NO_WORD_FOLLOWS: Final = rb"(?![0-9a-z_\x80-\xf7])"
+_IN_WORD: Final = rb"[0-9A-Za-z_\x80-\xf7]"
+_VARIABLE: Final = rb"(\xff)"
+_IS_WORD_BYTE: Final = np.frombuffer(WORD_BYTE, np.bool_)
 
 
-def holding_phrase(words: Sequence[Word], templates: Sequence[bytes]) -> npt.NDArray[np.int64]:
-    """Which of the templates, at least one, hold the exact words, free of digits, side by side:
-    their indexes, ascending."""
-    folded = fold_separated(SEPARATOR.join(templates))
-    search = _pattern(tuple(word.text for word in words)).search
-    places = []
-    found = search(folded)
-    while found is not None:
-        at = found.start()
-        if at == 0 or not WORD_BYTE[folded[at - 1]]:
-            places.append(at)
-            at = folded.find(SEPARATOR, at)  # one in a template is enough
-            if at < 0:
-                break
-        found = search(folded, at + 1)
-    bounds = edges(folded, len(templates))
-    return np.searchsorted(bounds, np.array(places, np.int64), side="right") - 1
+class Gaps(msgspec.Struct, frozen=True):
+    """Places at which templates hold a phrase but for `words`, each of which a variable has to be.
+
+    `templates`, `slots`: int64[k]: the template's index, and which of its variables has to be the
+    first word; the variables behind it have to be the others.
+    """
+
+    words: tuple[Word, ...]
+    templates: Int64s
+    slots: Int64s
+
+
+def joined(gaps: Sequence[Gaps]) -> Gaps:
+    """All of these, at least one, of the same words."""
+    templates = np.concatenate([gap.templates for gap in gaps])
+    return Gaps(gaps[0].words, templates, np.concatenate([gap.slots for gap in gaps]))
+
+
+class PhrasePlaces(msgspec.Struct, frozen=True):
+    """`whole`: int64[k], ascending: indexes of the templates that hold the phrase by themselves."""
+
+    whole: Int64s
+    gaps: tuple[Gaps, ...]
+
+
+def find_phrase(words: Sequence[Word], templates: bytes) -> PhrasePlaces:
+    """Where in the separated templates, at least one, the words may match side by side."""
+    # where all words are variables' there is nothing to compare in the templates but their gaps
+    folded = fold_separated(templates) if any(map(may_be_static, words)) else templates
+    pattern = _pattern(tuple(words))
+    able = [word for word in words if _may_be_variable(word)]
+    found: dict[tuple[Word, ...], list[int]] = {}
+    if pattern.groups == sum(not may_be_static(word) for word in words):  # no word has two forms
+        found[tuple(able)] = [match.start() for match in pattern.finditer(folded)]
+    else:
+        for match in pattern.finditer(folded):
+            missing = zip(able, match.groups(), strict=True)
+            key = tuple([word for word, there in missing if there])
+            found.setdefault(key, []).append(match.start())
+    where = _Places(folded, begins_in_word=words[0].kind is WordKind.SUBSTRING)
+    whole, _ = where.of(found.pop((), []))
+    gaps = []
+    for missing_words, starts in found.items():
+        indexes, slots = where.of(starts)
+        if len(indexes):
+            gaps.append(Gaps(missing_words, indexes, slots))
+    return PhrasePlaces(distinct(whole), tuple(gaps))
+
+
+class _Places:
+    """From places in separated templates, folded, to templates and variables."""
+
+    def __init__(self, folded: bytes, *, begins_in_word: bool) -> None:
+        self._array = np.frombuffer(folded, np.uint8)
+        self._begins_in_word = begins_in_word
+        self._separators = np.flatnonzero(self._array == SEPARATOR[0])
+        self._variables = np.flatnonzero(self._array == PLACEHOLDER[0])
+
+    def of(self, starts: Sequence[int]) -> tuple[Int64s, Int64s]:
+        """Of the places where a word begins: (the template's index, how many of its variables
+        stand before the place)."""
+        at = np.array(starts, np.int64)
+        if not self._begins_in_word and len(at):
+            before = _IS_WORD_BYTE[self._array[np.maximum(at - 1, 0)]]
+            at = at[(at == 0) | ~before | (self._array[at] == PLACEHOLDER[0])]
+        indexes = np.searchsorted(self._separators, at)
+        begins = np.zeros(len(self._separators) + 1, np.int64)
+        begins[1:] = np.searchsorted(self._variables, self._separators)
+        return indexes, np.searchsorted(self._variables, at) - begins[indexes]
+
+
+def may_be_static(word: Word) -> bool:
+    """A word of a template, which has no digit, can match it."""
+    return not any("0" <= character <= "9" for character in word.text)
+
+
+def _may_be_variable(word: Word) -> bool:
+    return word.kind is not WordKind.EXACT or not may_be_static(word)
 
 
 @lru_cache(maxsize=256)
-def _pattern(words: tuple[str, ...]) -> re.Pattern[bytes]:
-    """Begins with the first word as it stands, which `re` finds quickly."""
-    return re.compile(_GAP.join([re.escape(word.encode()) for word in words]) + _NO_WORD_FOLLOWS)
+def _pattern(words: tuple[Word, ...]) -> re.Pattern[bytes]:
+    """Finds where the phrase begins, or within its first word. What it takes is that word alone,
+    lest it miss a phrase that begins within another. An exact one stands there as it is, which
+    `re` finds quickly. A group for each word that a variable may be: it is there if one is."""
+    parts = []
+    for place, word in enumerate(words):
+        forms = []
+        if may_be_static(word):
+            before = rb"" if word.kind is not WordKind.SUBSTRING or not place else _IN_WORD + rb"*"
+            behind = rb"(?!%b)" if word.kind is WordKind.EXACT else rb"%b*+"
+            forms.append(before + re.escape(word.text.encode()) + behind % _IN_WORD)
+        if _may_be_variable(word):
+            forms.append(_VARIABLE)
+        parts.append(forms[0] if len(forms) == 1 else rb"(?:%b)" % rb"|".join(forms))
+    rest = b"".join([_GAP + part for part in parts[1:]])
+    return re.compile(parts[0] + (rb"(?=%b)" % rest if rest else b""))

@@ -6,22 +6,21 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
+from logd.format.ascending import common, distinct
 from logd.query.ast import Word, WordKind
-from logd.store.chunk_reader import SplitColumn
+from logd.store.split_column import SplitColumn
 from logd.words import fold_utf8
 
 Int64s = npt.NDArray[np.int64]
 Codes = npt.NDArray[np.integer[Any]]
 
 _NO_CODES: Final = np.zeros(0, np.int64)
-_MANY_TIMES: Final = 1000
-"""Places found one by one; beyond it the variables are compared all at once."""
 
 
 def candidate_texts(folded: bytes, at: Int64s, needles: Sequence[bytes]) -> Int64s:
     """Which of the separated texts hold every needle, or an escape that may stand for one."""
-    rows = np.union1d(_holding(folded, at, max(needles, key=len)), _holding(folded, at, b"\\"))
-    return rows.astype(np.int64)
+    texts = (max(needles, key=len), b"\\")
+    return distinct(np.concatenate([_holding(folded, at, text) for text in texts]))
 
 
 def _holding(folded: bytes, at: Int64s, needle: bytes) -> Int64s:
@@ -34,55 +33,55 @@ def _holding(folded: bytes, at: Int64s, needle: bytes) -> Int64s:
     return np.array(found, np.int64)
 
 
-def matching_variables(column: SplitColumn, block: int, word: Word) -> Int64s:
-    """Which of a block's variables, in slot order, match the word."""
+def matching_variables(
+    column: SplitColumn, block: int, word: Word, places: Int64s | None = None
+) -> Int64s:
+    """Which of a block's variables match the word: of those at ascending places in slot order, or
+    of all of them.
+
+    Their bytes are compared, of all of them the first, of those that fit the next: about as quick
+    as to search the text for the word, and other threads run meanwhile.
+    """
     wanted = word.text.encode()
-    data = column.variable_data(block)
-    if word.kind is WordKind.SUBSTRING and data.isascii():
-        return _NO_CODES
-    folded = fold_utf8(data)
-    times = folded.count(wanted)
-    if not times:
-        return _NO_CODES
-    ends = column.variable_ends(block)
-    if word.kind is WordKind.SUBSTRING:
-        return _containing(folded, ends, wanted)
-    starts = np.zeros_like(ends)
-    starts[1:] = ends[:-1]
-    if times <= _MANY_TIMES:
-        return _at_starts(folded, starts, ends, wanted, word.kind)
-    lengths = ends - starts
+    if not wanted.isascii():
+        containing = _containing(column, block, wanted)
+        return containing if places is None else common(containing, places)
+    lengths = column.variable_lengths(block)
     exact = word.kind is WordKind.EXACT
-    hits = np.flatnonzero(lengths == len(wanted) if exact else lengths >= len(wanted))
-    return _beginning(folded, starts, hits, wanted)
+    hits: Int64s | None
+    if places is None:
+        hits = np.flatnonzero(lengths == len(wanted)) if exact else None
+    else:
+        sizes = lengths.take(places)
+        hits = places[sizes == len(wanted) if exact else sizes >= len(wanted)]
+    if hits is not None and not len(hits):
+        return hits
+    if hits is None:
+        starts = column.variable_edges(block)[:-1].astype(np.int64)
+    else:
+        starts = column.variable_starts(block, hits)
+    array = np.frombuffer(column.variable_data(block), np.uint8)
+    for offset, byte in enumerate(wanted):
+        if not len(starts):
+            return _NO_CODES
+        found = array.take(starts + offset if offset else starts, mode="clip")
+        equal = found == byte
+        if chr(byte).isalpha():
+            equal |= found == byte - 32
+        fitting = np.flatnonzero(equal)
+        hits = fitting if hits is None else hits.take(fitting)
+        starts = starts.take(fitting)
+    if hits is None:
+        raise ValueError("a word has at least one character")
+    return hits[lengths[hits] >= len(wanted)]  # of too short ones the next was looked at
 
 
-def _beginning(folded: bytes, starts: Codes, hits: Int64s, prefix: bytes) -> Int64s:
-    """Those of the variables `hits`, each long enough, that begin with the prefix."""
-    array = np.frombuffer(folded, np.uint8)
-    for offset, byte in enumerate(prefix):
-        if not len(hits):
-            break
-        hits = hits[array[starts[hits] + offset] == byte]
-    return hits
-
-
-def _at_starts(folded: bytes, starts: Codes, ends: Codes, wanted: bytes, kind: WordKind) -> Int64s:
-    """The variables that are, or begin with, what is wanted; for what seldom occurs."""
-    found = []
-    position = folded.find(wanted)
-    while position >= 0:
-        found.append(position)
-        position = folded.find(wanted, position + 1)
-    places = np.array(found, starts.dtype)
-    hits = np.searchsorted(ends, places, side="right")
-    stops = places + len(wanted)
-    fits = ends[hits] == stops if kind is WordKind.EXACT else ends[hits] >= stops
-    matching: Int64s = hits[(starts[hits] == places) & fits]
-    return matching
-
-
-def _containing(folded: bytes, ends: Codes, part: bytes) -> Int64s:
+def _containing(column: SplitColumn, block: int, part: bytes) -> Int64s:
+    """The variables in which the part, not ASCII, occurs."""
+    data = column.variable_data(block)
+    if data.isascii():
+        return _NO_CODES
+    folded, ends = fold_utf8(data), column.variable_edges(block)[1:]
     found = []
     position = folded.find(part)
     while position >= 0:
@@ -90,4 +89,4 @@ def _containing(folded: bytes, ends: Codes, part: bytes) -> Int64s:
         if position + len(part) <= ends[variable]:
             found.append(variable)
         position = folded.find(part, position + 1)
-    return np.array(found, np.int64)
+    return distinct(np.array(found, np.int64))

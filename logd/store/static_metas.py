@@ -1,28 +1,42 @@
 """A term with a meta path on metas that are kept as templates and variables.
 
 Whether the words match in a template alone, wherever its variables stand for something else, is
-decided once a template: each variable is one word with a digit. Only where a variable itself may be
-one of the words, or where the template cannot be read as JSON, the metas decide one by one.
+decided once a template: each variable is one word with a digit. So it is, for a term of one word,
+what follows where one of the template's variables is that word. Only where neither can be told, as
+the template cannot be read as JSON, the metas decide one by one.
 """
 
-from collections.abc import Callable
+import enum
+from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 
+from logd.format.ascending import distinct
 from logd.format.separated import SEPARATOR, fold_separated
+from logd.format.slot_rows import SLOT_BITS, slot_keys
 from logd.format.templates import PLACEHOLDER
 from logd.query.ast import Term
 from logd.query.match import matches
-from logd.store.chunk_reader import SplitColumn
 from logd.store.scan import matching_variables
 from logd.store.selection import Bools
+from logd.store.split_column import SplitColumn
 
 Int64s = npt.NDArray[np.int64]
 
 _DIGITS: Final = "0123456789"
-_CHECK_EVERY: Final = 256
+_CHECK_EVERY: Final = 64
+_SHORT_BYTES: Final = 1024
+_SLOT: Final = (1 << SLOT_BITS) - 1
+
+
+class _Verdict(enum.Enum):
+    NO = 0
+    YES = 1
+    UNKNOWN = 2
+    """The metas have to say themselves."""
 
 
 class StaticMetas:
@@ -30,9 +44,9 @@ class StaticMetas:
 
     def __init__(self, column: SplitColumn, term: Term, check: Callable[[], None]) -> None:
         self._column = column
-        self._words = term.words
-        blob = column.templates().blob
-        folded = fold_separated(blob).split(SEPARATOR)
+        self._term = term
+        self._templates = column.templates().blob.split(SEPARATOR)
+        folded = fold_separated(column.templates().blob).split(SEPARATOR)
         escaped = np.array([b"\\" in text for text in folded], np.bool_)
         needles = [word.text.encode() for word in term.words]
         self._holding = [  # with an escape the words of the text are not those of the value
@@ -40,36 +54,82 @@ class StaticMetas:
         ]
         self._sure = np.zeros(len(folded), np.bool_)
         self._unread = escaped
-        stand_in = _stand_in(term)
-        if stand_in is None:
+        self._stand_in = _stand_in(term)
+        self._of_slots: dict[int, _Verdict] = {}
+        if self._stand_in is None:
             self._unread = np.ones(len(folded), np.bool_)
             return
         possible = np.flatnonzero(np.logical_and.reduce(self._holding) & ~escaped)
         for step, code in enumerate(possible.tolist()):
             if step % _CHECK_EVERY == 0:
                 check()
-            template = column.templates().texts(np.array([code]))[0]
-            try:
-                meta = template.replace(PLACEHOLDER, stand_in)
-                self._sure[code] = matches(term, "", "", (), meta)
-            except ValueError:  # such as 1E+5, of which each half is a variable
-                self._unread[code] = True
+            verdict = _judged(term, self._templates[code], self._stand_in, None)
+            self._sure[code] = verdict is _Verdict.YES
+            self._unread[code] = verdict is _Verdict.UNKNOWN
 
     def rows(self, block: int, within: slice) -> tuple[Int64s, Int64s]:
         """(rows of a block that match, other rows that may), `within`: where the block lies."""
         codes = self._column.codes()[within]
-        sure: Bools = self._sure[codes]
-        doubtful: Bools = self._unread[codes]
+        sure: Bools = self._sure.take(codes)
+        doubtful: Bools = self._unread.take(codes)
         possible = ~sure
-        for word, holding in zip(self._words, self._holding, strict=True):
-            mine: Bools = holding[codes]
+        for word, holding in zip(self._term.words, self._holding, strict=True):
+            mine: Bools = holding.take(codes)
             hits = matching_variables(self._column, block, word)
             if len(hits):
-                rows = self._column.layout(block).rows_of(hits)
-                mine[rows] = True
-                doubtful[rows] = True
+                places = self._column.slot_rows(block).locate(hits)
+                verdicts = self._verdicts(slot_keys(places.codes, places.slots))
+                mine[places.rows] = True
+                sure[places.rows[verdicts == _Verdict.YES.value]] = True
+                doubtful[places.rows[verdicts == _Verdict.UNKNOWN.value]] = True
             possible &= mine
-        return np.flatnonzero(sure), np.flatnonzero(possible & doubtful)
+        return np.flatnonzero(sure), np.flatnonzero(possible & doubtful & ~sure)
+
+    def _verdicts(self, keys: Int64s) -> npt.NDArray[np.uint8]:
+        """uint8[keys]: what follows where the variable at a slot of a template is the word."""
+        different = distinct(keys)
+        found = [self._of_slot(key).value for key in different.tolist()]
+        return np.array(found, np.uint8)[np.searchsorted(different, keys)]
+
+    def _of_slot(self, key: int) -> _Verdict:
+        found = self._of_slots.get(key)
+        if found is None:
+            code, slot = key >> SLOT_BITS, key & _SLOT
+            if len(self._term.words) > 1 or self._unread[code] or self._stand_in is None:
+                found = _Verdict.UNKNOWN
+            else:
+                found = _judged(self._term, self._templates[code], self._stand_in, slot)
+            self._of_slots[key] = found
+        return found
+
+
+def _judged(term: Term, template: bytes, stand_in: bytes, slot: int | None) -> _Verdict:
+    """Whether the term matches metas of a template, all of whose variables are the stand-in, but
+    for the one at `slot`, which is the term's only word."""
+    if len(template) <= _SHORT_BYTES:
+        return _remembered(term, template, stand_in, slot)
+    return _judge(term, template, stand_in, slot)
+
+
+def _judge(term: Term, template: bytes, stand_in: bytes, slot: int | None) -> _Verdict:
+    if slot is None:
+        meta = template.replace(PLACEHOLDER, stand_in)
+    else:
+        meta = _filled(template.split(PLACEHOLDER), slot, term.words[0].text.encode(), stand_in)
+    try:
+        return _Verdict.YES if matches(term, "", "", (), meta) else _Verdict.NO
+    except ValueError:  # 1E+5, of which each half is a variable; or a number begins with the word
+        return _Verdict.UNKNOWN
+
+
+_remembered: Final = lru_cache(maxsize=512)(_judge)
+"""Short templates come again in other chunks."""
+
+
+def _filled(pieces: Sequence[bytes], slot: int, text: bytes, stand_in: bytes) -> bytes:
+    """The template whose variable `slot` is the text, and all others the stand-in."""
+    before, behind = stand_in.join(pieces[: slot + 1]), stand_in.join(pieces[slot + 1 :])
+    return b"".join([before, text, behind])
 
 
 def _stand_in(term: Term) -> bytes | None:

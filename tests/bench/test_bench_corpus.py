@@ -17,6 +17,7 @@ from bench.corpus import (
     timestamp,
     write_corpus,
 )
+from bench.new_questions import KINDS, new_questions, prefix_questions
 from bench.oracle import Oracle, differences, predicate
 from bench.peers.base import milliseconds
 from bench.queries import queries
@@ -108,9 +109,21 @@ def test_words_are_as_frequent_as_the_questions_need(lines: list[Line]) -> None:
     assert sum(RARE_ID in line.message for line in lines) == 1
 
 
+def test_new_questions_are_all_different_and_find_something(lines: list[Line]) -> None:
+    asked = [*new_questions(), *prefix_questions(), *queries(ENTRIES)]
+    conditions = [(q.words, q.phrase, q.prefix, q.substring, q.user_id) for q in asked]
+    assert len({query.name for query in asked}) == len(asked)
+    assert len(set(conditions)) == len(asked) - 2  # newest, errors and a minute have none
+    for kind in KINDS:
+        for query in kind.questions():
+            found = sum(map(predicate(query), lines))
+            assert found or kind.name == "new_meta", query
+            assert found == 1 or kind.name not in ("new_word", "new_id")
+
+
 def test_words_that_are_searched_for_have_one_spelling(lines: list[Line]) -> None:
     """Case-sensitive and case-insensitive peers must find the same."""
-    for query in queries(ENTRIES):
+    for query in (*queries(ENTRIES), *new_questions()):
         starts = [query.prefix] if query.prefix else []
         for word in (*query.words, *(query.phrase or "").split(), *starts):
             end = "" if word in starts else r"(?!\w)"
@@ -120,7 +133,7 @@ def test_words_that_are_searched_for_have_one_spelling(lines: list[Line]) -> Non
 
 def test_words_that_are_searched_for_stand_in_messages_only(lines: list[Line]) -> None:
     """Peers that also search source and tags must find the same."""
-    for query in queries(ENTRIES):
+    for query in (*queries(ENTRIES), *new_questions()):
         for line in lines[:5_000]:
             entry = json.loads(line.json)
             others = Line(0, line.level, " ".join([entry["source"], *entry["tags"]]), "", b"")

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from bench.corpus import BLOCK, write_corpus
+from bench.new_questions import KINDS, new_questions
 from bench.oracle import Oracle
 from bench.peers.base import Peer
 from bench.peers.ripgrep import Ripgrep
@@ -27,7 +28,7 @@ SCOPE = replace(
 
 @contextmanager
 def setting_of(peer: Peer, work: Path) -> Iterator[Setting]:
-    asked = [query for count in SCOPE.scale for query in queries(count)]
+    asked = [query for count in SCOPE.scale for query in queries(count)] + new_questions()
     oracle = Oracle(asked, SCOPE.scale)
     corpus = write_corpus(work / "corpus", 1, ENTRIES, oracle)
     yield Setting(peer, corpus, oracle, SCOPE, work, lambda text: None)
@@ -38,6 +39,8 @@ def test_sqlite_answers_every_question_rightly(tmp_path: Path) -> None:
     with setting_of(SqliteFts5(), tmp_path) as setting:
         filled.run(setting, into, with_queries=True, with_mixed=False)
     assert [query.wrong for query in into.queries] == [()] * (len(queries(ENTRIES)) + 1)
+    assert [(kind.name, kind.wrong) for kind in into.new_queries] == [(k.name, ()) for k in KINDS]
+    assert all(kind.repetitions == SCOPE.repetitions for kind in into.new_queries)
     assert into.ingest[0].entries == ENTRIES
     assert into.store is not None
     assert into.store.disk_bytes_per_entry > 100

@@ -1,5 +1,6 @@
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from bench import results
@@ -108,6 +109,15 @@ def test_wrong_answers_and_losses_of_durable_stores_are_problems(found: Results)
         "logd, run 1: 9 acknowledged entries lost by SIGKILL",
         "logd, run 2: newest: total 1 instead of 2",
     ]
+
+
+def test_new_questions_have_a_table_of_their_own_and_count_as_answers(found: Results) -> None:
+    asked = msgspec.structs.replace(newest(3.0, ("new_id_3: total 1 instead of 2",)), name="new_id")
+    found.runs[0].new_queries.append(asked)
+    assert found.problems() == ["logd, run 1: new_id_3: total 1 instead of 2"]
+    for text in (table(found), markdown(found)):
+        section = text.split("## Queries never asked before")[1].split("##")[0]
+        assert "| 3.00" in section
 
 
 def test_replay_is_what_the_tail_adds_to_a_start(found: Results) -> None:

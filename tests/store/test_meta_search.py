@@ -29,7 +29,9 @@ SEARCHES = [
     'meta.ms:"4 eu"', "meta.tags:us", "meta.tags:x1", "meta.tags:3", "meta.http.code:5",
     "meta.http.cached:true", "meta.http.code:us", "meta.a.b:us", "meta.k1:us", "meta.k3.user:bob*",
     "meta.size:3E+4", "meta.size:3e", "meta.big:2", 'meta.big:"1 2"', "meta.none:null",
-    "meta.x:x", "-meta.region:us", "meta.region:us meta.user:u1",
+    "meta.tags:19", "meta.tags:x*", "meta.big:0", "meta.big:1*", "meta.size:4", "meta.ms:19",
+    "meta.http.code:1*", "meta.user:u1*", "meta.k1:0", "meta.region:1", "meta.user:bob7",
+    "meta.http:7", "meta.x:x", "-meta.region:us", "meta.region:us meta.user:u1",
 ]  # fmt: skip
 
 

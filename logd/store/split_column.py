@@ -1,0 +1,170 @@
+"""A column of texts that is kept as templates and variables: what is decoded of it, on demand."""
+
+from collections.abc import Callable, Hashable
+from typing import Any, Final, Protocol, TypeVar, cast
+
+import numpy as np
+import numpy.typing as npt
+
+from logd.errors import Corruption
+from logd.format.chunk import Part, PartRef, SplitParts
+from logd.format.columns import from_planes, narrowest
+from logd.format.single_texts import join_few_texts, starts_of
+from logd.format.slot_rows import SlotRows
+from logd.format.templates import SlotLayout, join_texts_at
+from logd.store.chunk_values import Templates, Variables, decode_templates
+
+Int64s = npt.NDArray[np.int64]
+Codes = npt.NDArray[np.unsignedinteger[Any]]
+Rows = npt.NDArray[np.integer[Any]]
+
+_FEW_ROWS: Final = 8
+_FEW_VARIABLES: Final = 256
+
+T = TypeVar("T")
+
+
+class Parts(Protocol):
+    """The chunk whose column it is. All methods raise Corruption where the bytes do not hold."""
+
+    def raw_part(self, kind: Part, block: int = 0) -> tuple[PartRef, bytes]: ...
+    def corrupt(self, kind: Part, error: ValueError) -> Corruption: ...
+    def codes(self, kind: Part) -> Rows: ...
+    def cached(self, key: Hashable, load: Callable[[], tuple[T, int]]) -> T: ...
+    def cached_already(self, key: Hashable) -> object | None: ...
+    def block_rows(self, block: int) -> slice: ...
+    def per_block(self, rows: Int64s) -> list[tuple[int, Int64s]]: ...
+
+
+class SplitColumn:
+    """A column of texts that is kept as templates and variables."""
+
+    def __init__(self, reader: Parts, kinds: SplitParts, *, scan: bool) -> None:
+        self._reader = reader
+        self._kinds = kinds
+        self._scan = scan
+        self._block = -1
+        self._of_this_block: dict[Hashable, object] = {}
+
+    def _of_block(self, key: Hashable, block: int, load: Callable[[], tuple[T, int]]) -> T:
+        if not self._scan:
+            return self._reader.cached((key, block), load)
+        if block != self._block:
+            self._block, self._of_this_block = block, {}
+        found = self._of_this_block.get(key)
+        if found is None:
+            found = self._reader.cached_already((key, block))
+            found = self._of_this_block[key] = load()[0] if found is None else found
+        return cast(T, found)  # a key always stands for one type
+
+    def templates(self) -> Templates:
+        def load() -> tuple[Templates, int]:
+            templates = decode_templates(self._reader.raw_part(self._kinds.templates)[1])
+            return templates, templates.size_bytes
+
+        return self._reader.cached(self._kinds.templates, load)
+
+    def codes(self) -> Rows:
+        """uint[count]: the template of each row."""
+        return self._reader.codes(self._kinds.codes)
+
+    def layout(self, block: int) -> SlotLayout:
+        def load() -> tuple[SlotLayout, int]:
+            codes = self.codes()[self._reader.block_rows(block)].copy()
+            slots = self.templates().slots
+            try:
+                return SlotLayout(codes, slots), 12 * len(codes) + 12 * len(slots)
+            except (IndexError, ValueError) as error:
+                raise self._reader.corrupt(self._kinds.codes, ValueError(error)) from None
+
+        return self._of_block((self._kinds.codes, "layout"), block, load)
+
+    def slot_rows(self, block: int) -> SlotRows:
+        """Which rows the block's variables belong to."""
+
+        def load() -> tuple[SlotRows, int]:
+            codes = self.codes()[self._reader.block_rows(block)]
+            try:
+                rows = SlotRows(codes, self.templates().slots)
+            except (IndexError, ValueError) as error:
+                raise self._reader.corrupt(self._kinds.codes, ValueError(error)) from None
+            return rows, 8 * len(codes) + 32 * len(self.templates().slots)
+
+        return self._of_block((self._kinds.codes, "slot rows"), block, load)
+
+    def variables(self, block: int) -> Variables:
+        return Variables(self.variable_data(block), self.variable_edges(block)[1:])
+
+    def variable_data(self, block: int) -> bytes:
+        """The bytes of a block's variables, in slot order, one behind the other."""
+
+        def load() -> tuple[bytes, int]:
+            _, data = self._reader.raw_part(self._kinds.data, block)
+            return data, len(data)
+
+        return self._of_block(self._kinds.data, block, load)
+
+    def variable_lengths(self, block: int) -> Codes:
+        """uint[variables], as narrow as stored."""
+
+        def load() -> tuple[Codes, int]:
+            _, raw = self._reader.raw_part(self._kinds.lengths, block)
+            codes = self.codes()[self._reader.block_rows(block)]
+            try:
+                count = int(self.templates().slots.take(codes).sum())
+                width = max(1, len(raw) // max(count, 1))
+                lengths = from_planes(raw, count, narrowest(min(width, 8)))
+            except (IndexError, ValueError) as error:
+                raise self._reader.corrupt(self._kinds.lengths, ValueError(error)) from None
+            return lengths, lengths.nbytes
+
+        return self._of_block(self._kinds.lengths, block, load)
+
+    def variable_edges(self, block: int) -> npt.NDArray[np.uint32]:
+        """uint32[variables + 1]: variable i is `data[edges[i]:edges[i + 1]]`."""
+
+        def load() -> tuple[npt.NDArray[np.uint32], int]:
+            lengths = self.variable_lengths(block)
+            edges = np.zeros(len(lengths) + 1, np.uint32)
+            np.cumsum(lengths, dtype=np.uint32, out=edges[1:])
+            if int(edges[-1]) != len(self.variable_data(block)):
+                error = ValueError("the lengths do not add up to the data")
+                raise self._reader.corrupt(self._kinds.lengths, error)
+            return edges, edges.nbytes
+
+        return self._of_block((self._kinds.lengths, "edges"), block, load)
+
+    def variable_starts(self, block: int, places: Int64s) -> Int64s:
+        """Where the variables at ascending places in slot order begin in the data."""
+        if len(places) > _FEW_VARIABLES:
+            return self.variable_edges(block).take(places).astype(np.int64)
+        lengths = self.variable_lengths(block)
+        if int(lengths.sum(dtype=np.uint32)) != len(self.variable_data(block)):
+            error = ValueError("the lengths do not add up to the data")
+            raise self._reader.corrupt(self._kinds.lengths, error)
+        return starts_of(lengths, places)
+
+    def texts(self, rows: Int64s) -> list[bytes]:
+        """The texts of rows (ascending)."""
+        out: list[bytes] = []
+        for block, within in self._reader.per_block(rows):
+            few = len(within) <= _FEW_ROWS
+            out += self._few_texts(block, within) if few else self._many_texts(block, within)
+        return out
+
+    def _many_texts(self, block: int, within: Int64s) -> list[bytes]:
+        templates, layout = self.templates(), self.layout(block)
+        variables = self.variables(block)
+        texts = templates.texts(layout.codes[within].astype(np.int64))
+        return join_texts_at(within, layout, texts, templates.slots, variables.data, variables.ends)
+
+    def _few_texts(self, block: int, within: Int64s) -> list[bytes]:
+        """Without working out where every variable of the block lies."""
+        templates = self.templates()
+        codes = self.codes()[self._reader.block_rows(block)]
+        data, lengths = self.variable_data(block), self.variable_lengths(block)
+        try:
+            texts = templates.texts(codes[within].astype(np.int64))
+            return join_few_texts(within.tolist(), codes, texts, templates.slots, data, lengths)
+        except (IndexError, ValueError) as error:
+            raise self._reader.corrupt(self._kinds.lengths, ValueError(error)) from None

@@ -1,0 +1,81 @@
+"""A few texts of a block, against the texts that were split."""
+
+import numpy as np
+import pytest
+from format_samples import messages
+from hypothesis import given
+from hypothesis import strategies as st
+
+from logd.format.separated import edges, join_texts
+from logd.format.single_texts import join_few_texts, starts_of
+from logd.format.templates import PLACEHOLDER, TemplateCodes, VariableBlock, split_block
+
+TEXTS = st.lists(messages, min_size=1, max_size=12)
+
+
+def split(texts: list[str]) -> tuple[VariableBlock, list[bytes]]:
+    known = TemplateCodes()
+    blob = join_texts(texts)
+    block = split_block(blob, edges(blob, len(texts))[1:-1] - 1, known)
+    return block, known.texts()
+
+
+def few(
+    block: VariableBlock,
+    templates: list[bytes],
+    rows: list[int],
+    *,
+    narrow: bool = True,
+    more: bytes = b"",
+) -> list[bytes]:
+    slots = np.array([template.count(PLACEHOLDER) for template in templates], np.int64)
+    return join_few_texts(
+        rows,
+        block.codes.astype(np.uint16),
+        [templates[block.codes[row]] for row in rows],
+        slots,
+        block.data + more,
+        block.lengths.astype(np.uint8 if narrow else np.uint32),
+    )
+
+
+@given(TEXTS, st.data())
+def test_a_few_texts_are_those_that_were_split(texts: list[str], data: st.DataObject) -> None:
+    block, templates = split(texts)
+    rows = data.draw(st.lists(st.sampled_from(range(len(texts))), min_size=1, unique=True))
+    rows.sort()
+    found = few(block, templates, rows, narrow=max(block.lengths, default=0) < 256)
+    assert found == [texts[row].encode() for row in rows]
+
+
+@given(st.lists(st.integers(1, 300), min_size=1, max_size=20), st.data())
+def test_where_variables_begin(sizes: list[int], data: st.DataObject) -> None:
+    places = sorted(data.draw(st.sets(st.sampled_from(range(len(sizes))))))
+    lengths = np.array(sizes, np.uint16)
+    found = starts_of(lengths, np.array(places, np.int64))
+    assert found.tolist() == [sum(sizes[:place]) for place in places]
+
+
+@pytest.mark.parametrize("text", ["1", "a 1 b 2", "1 2 3 a1 b2", "none"])
+def test_all_texts_of_one_template(text: str) -> None:
+    block, templates = split([text, text.replace("1", "10"), text])
+    expected = [text.encode(), text.replace("1", "10").encode(), text.encode()]
+    assert few(block, templates, [0, 1, 2]) == expected
+
+
+def test_data_that_the_lengths_do_not_add_up_to_is_noticed() -> None:
+    block, templates = split(["a 1", "b"])
+    with pytest.raises(ValueError, match="add up"):
+        few(block, templates, [0], more=b"2")
+
+
+def test_data_where_there_are_no_variables_is_noticed() -> None:
+    block, templates = split(["a", "b"])
+    with pytest.raises(ValueError, match="no"):
+        few(block, templates, [0], more=b"2")
+
+
+def test_lengths_of_other_templates_are_noticed() -> None:
+    block, templates = split(["a 1", "b"])
+    with pytest.raises(ValueError, match="not those"):
+        few(block, [template.replace(PLACEHOLDER, b"x") for template in templates], [0])
