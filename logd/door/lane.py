@@ -33,6 +33,7 @@ _RECEIVE_BYTES: Final = 65_536
 _WATCH_SECONDS: Final = 1.0
 _BODY_RECEIVE_BYTES: Final = 1 << 20
 _END_OF_HEAD: Final = b"\r\n\r\n"
+_JOINED_BYTES: Final = 65_536  # a larger response is not copied to be one piece with its head
 
 
 class Lane:
@@ -144,9 +145,7 @@ class Lane:
             try:
                 response = await self._answer_ready(connection, head, body)
                 if response is not None:
-                    await connection.stream.send_all(
-                        self._encode(response, not self._stopping, trio.current_time())
-                    )
+                    await self._send(connection, response, not self._stopping)
             finally:
                 body.release()
             return response is not None and not self._stopping
@@ -181,26 +180,33 @@ class Lane:
             if response is None:
                 return False
             keep = body.complete and not self._stopping
-            await connection.stream.send_all(self._encode(response, keep, trio.current_time()))
+            await self._send(connection, response, keep)
         finally:
             body.release()
         connection.stream.linger = not body.complete
         return keep
 
-    def _encode_kept(self, response: Response, now: float) -> tuple[bytes, bool]:
-        """An answer, and whether another request may follow on the connection."""
-        keep = not self._stopping
-        return self._encode(response, keep, now), keep
+    async def _send(self, connection: "_Connection", response: Response, keep: bool) -> None:
+        head, body = self._encode_head(response, keep, trio.current_time()), response.body
+        if len(body) > _JOINED_BYTES:
+            await connection.stream.send_all(head)
+            await connection.stream.send_all(body)
+        else:
+            await connection.stream.send_all(head + body)
 
-    def _encode(self, response: Response, keep: bool, now: float) -> bytes:
+    def _encode_kept(self, response: Response, now: float) -> tuple[bytes, bool]:
+        """A small answer, and whether another request may follow on the connection."""
+        keep = not self._stopping
+        return self._encode_head(response, keep, now) + response.body, keep
+
+    def _encode_head(self, response: Response, keep: bool, now: float) -> bytes:
         name, value = response.headers[-1]
-        return b"%b%b\r\ncontent-length: %d\r\n%b%b\r\n%b" % (
+        return b"%b%b\r\ncontent-length: %d\r\n%b%b\r\n" % (
             _first_lines(response.status, response.headers[:-1]),
             f"{name}: {value}".encode(),
             len(response.body),
             b"" if keep else b"connection: close\r\n",
             self._common_headers(int(now)),
-            response.body,
         )
 
     def _common_headers(self, second: int) -> bytes:
