@@ -18,7 +18,7 @@ from logd.api.operations.ingest import receipt
 from logd.api.reading import bearer_secret, idempotency_key
 from logd.api.service import Services
 from logd.control.model import KeyPrincipal
-from logd.daemon.logs import Ingested
+from logd.daemon.intake import Ingested
 from logd.entry import ProjectId
 from logd.errors import LogdError
 

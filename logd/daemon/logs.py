@@ -1,6 +1,5 @@
 """What the API may do with logs: the async face of the store."""
 
-import hashlib
 import logging
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
@@ -10,6 +9,16 @@ import msgspec
 import trio
 
 from logd.daemon.desk import Desk
+from logd.daemon.intake import (
+    Decoded,
+    IdempotencyConflict,
+    Ingested,
+    decode_partial,
+    decode_small,
+    decode_whole,
+    digests,
+    ingested_each,
+)
 from logd.daemon.threads import Threads
 from logd.daemon.upkeep import Upkeep
 from logd.entry import Clock, Entry, ProjectId, Seq
@@ -23,15 +32,7 @@ from logd.errors import (
     StorageFailed,
     UnsupportedFormat,
 )
-from logd.format.body import (
-    Batch,
-    EntryError,
-    Partial,
-    decode_body,
-    decode_good_entries,
-    decode_singles,
-)
-from logd.format.logid import ids_json, ids_json_each, log_id, log_ids, parse_log_id
+from logd.format.logid import log_id, log_ids, parse_log_id
 from logd.format.wal import Idempotency
 from logd.query.ast import Filter
 from logd.query.cursor import Cursor, decode, encode, filter_digest
@@ -41,23 +42,9 @@ from logd.store.store import Store
 
 _log = logging.getLogger("logd.logs")
 
-_INLINE_DECODE_BYTES: Final = 512 << 10
 _QUERY_SECONDS: Final = 60.0
 _BUDGET_SECONDS: Final = 0.1
 _MAX_WAITING_QUERIES: Final = 256
-
-
-class IdempotencyConflict(LogdError):
-    """The Idempotency-Key was used with another request in the last 24 hours."""
-
-
-class Ingested(msgspec.Struct, frozen=True):
-    """`ids_json`: a JSON array with an id, or null, for each entry of the request; `errors`: of a
-    partial ingest, the first 100."""
-
-    count: int
-    ids_json: bytes
-    errors: tuple[EntryError, ...] = ()
 
 
 class Page(msgspec.Struct, frozen=True):
@@ -112,19 +99,20 @@ class Logs:
         StorageFull, StorageFailed.
         """
         received_ns = self._clock()
+        limiter = self._threads.decode
         if partial:
-            work = await self._decode_partial(project, body, received_ns, ndjson)
+            decoded = await decode_partial(project, body, received_ns, ndjson, limiter)
         else:
-            work = await self._decode(project, body, received_ns, ndjson)
-        if work.batch is None or not work.batch.count:
-            return Ingested(0, work.ids(project, None), work.errors)
+            decoded = await decode_whole(project, body, received_ns, ndjson, limiter)
+        if decoded.batch is None or not decoded.batch.count:
+            return Ingested(0, decoded.ids(project, None), decoded.errors)
         desk = await self._desk(project)
         if idempotency_key is None:
-            seq = await self._submit(desk, work.request(received_ns, None))
+            seq = await self._submit(desk, decoded.request(received_ns, None))
         else:
-            idempotency = _digests(idempotency_key, body, ndjson, partial)
-            seq = await self._submit_once(desk, work, received_ns, idempotency)
-        return Ingested(work.batch.count, work.ids(project, seq), work.errors)
+            idempotency = digests(idempotency_key, body, ndjson, partial)
+            seq = await self._submit_once(desk, decoded, received_ns, idempotency)
+        return Ingested(decoded.batch.count, decoded.ids(project, seq), decoded.errors)
 
     def ingest_soon(
         self,
@@ -141,16 +129,8 @@ class Logs:
         desk = self._desks.get(project)
         if desk is None:
             return False
-        received_ns = self._clock()
-        if len(bodies) == 1:
-            body = bodies[0]
-            batch = decode_body(body, project, received_ns, ndjson=ndjson)
-        else:
-            decoded = decode_singles(bodies, project, received_ns)
-            if decoded is None:
-                return False
-            batch, body = decoded
-        if not batch.count:
+        request = decode_small(project, bodies, self._clock(), ndjson)
+        if request is None:
             return False
 
         def finish(result: Seq | LogdError) -> None:
@@ -158,12 +138,9 @@ class Logs:
                 done(result)
                 return
             self._note_stored(desk)
-            if len(bodies) == 1:
-                done([Ingested(batch.count, ids_json(project, result, batch.count))])
-            else:
-                done([Ingested(1, ids) for ids in ids_json_each(project, result, batch.count)])
+            done(ingested_each(project, result, request.batch.count, len(bodies)))
 
-        desk.submit_soon(Request(batch, body, ndjson, received_ns), finish)
+        desk.submit_soon(request, finish)
         self._uncommitted.add(desk)
         return True
 
@@ -173,27 +150,6 @@ class Logs:
         alone = len(self._uncommitted) == 1
         while self._uncommitted:
             self._uncommitted.pop().commit_soon(now=alone)
-
-    async def _decode(
-        self, project: ProjectId, body: bytes, received_ns: int, ndjson: bool
-    ) -> "_Work":
-        if len(body) <= _INLINE_DECODE_BYTES:
-            batch = decode_body(body, project, received_ns, ndjson=ndjson)
-        else:
-            batch = await trio.to_thread.run_sync(
-                lambda: decode_body(body, project, received_ns, ndjson=ndjson),
-                limiter=self._threads.decode,
-            )
-        return _Work(batch, body, ndjson, batch.count, None, ())
-
-    async def _decode_partial(
-        self, project: ProjectId, body: bytes, received_ns: int, ndjson: bool
-    ) -> "_Work":
-        found: Partial = await trio.to_thread.run_sync(
-            lambda: decode_good_entries(body, project, received_ns, ndjson=ndjson),
-            limiter=self._threads.decode,
-        )
-        return _Work(found.batch, found.body, False, found.count, found.kept, found.errors)
 
     async def _submit(self, desk: Desk, request: Request) -> Seq:
         seq = await desk.submit(request)
@@ -206,7 +162,7 @@ class Logs:
         self._keep_budget()
 
     async def _submit_once(
-        self, desk: Desk, work: "_Work", received_ns: int, idempotency: Idempotency
+        self, desk: Desk, decoded: Decoded, received_ns: int, idempotency: Idempotency
     ) -> Seq:
         """The first sequence number of the request, stored now or when it first came."""
         key = idempotency.key_digest
@@ -221,7 +177,7 @@ class Logs:
         try:
             # A caller that goes away must not leave the key open to a second store.
             with trio.CancelScope(shield=True):
-                seq = await self._submit(desk, work.request(received_ns, idempotency))
+                seq = await self._submit(desk, decoded.request(received_ns, idempotency))
         finally:
             del desk.keys_in_flight[key]
             done.set()
@@ -392,39 +348,6 @@ async def open_logs(
                 await threads.freeze.run(rest)
             nursery.cancel_scope.cancel()
             threads.close()
-
-
-class _Work(msgspec.Struct, frozen=True):
-    """A decoded request. `kept`: indexes of the entries that are stored, None if all are."""
-
-    batch: Batch | None
-    body: bytes
-    ndjson: bool
-    count: int
-    kept: tuple[int, ...] | None
-    errors: tuple[EntryError, ...]
-
-    def request(self, received_ns: int, idempotency: Idempotency | None) -> Request:
-        if self.batch is None:
-            raise ValueError("a request without entries is not stored")
-        return Request(self.batch, self.body, self.ndjson, received_ns, idempotency)
-
-    def ids(self, project: ProjectId, first: Seq | None) -> bytes:
-        if self.kept is None:
-            return ids_json(project, first or Seq(0), self.count)
-        ids: list[str | None] = [None] * self.count
-        for offset, index in enumerate(self.kept):
-            ids[index] = log_id(project, Seq((first or 0) + offset))
-        return msgspec.json.encode(ids)
-
-
-def _digests(key: str, body: bytes, ndjson: bool, partial: bool) -> Idempotency:
-    request = hashlib.blake2b(body, digest_size=16, person=b"logd-request")
-    request.update(bytes([ndjson, partial]))
-    return Idempotency(
-        hashlib.blake2b(key.encode(), digest_size=16, person=b"logd-idem-key").digest(),
-        request.digest(),
-    )
 
 
 def _page(project: ProjectId, found: Found, total: int, pinned: Seq, digest: bytes) -> Page:

@@ -9,7 +9,7 @@ from logd.api.problems import entry_faults
 from logd.api.reading import idempotency_key
 from logd.api.service import Services
 from logd.control.model import KeyPrincipal
-from logd.daemon.logs import Ingested
+from logd.daemon.intake import Ingested
 
 
 def check_head(head: Head, query: dict[str, str]) -> None:

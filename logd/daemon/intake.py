@@ -1,0 +1,116 @@
+"""Bodies on their way to the store: what entries they hold, what the WAL keeps, and their ids."""
+
+import hashlib
+from collections.abc import Sequence
+from typing import Final
+
+import msgspec
+import trio
+
+from logd.entry import ProjectId, Seq
+from logd.errors import LogdError
+from logd.format.body import (
+    Batch,
+    EntryError,
+    decode_body,
+    decode_good_entries,
+    decode_singles,
+)
+from logd.format.logid import ids_json, ids_json_each, log_id
+from logd.format.wal import Idempotency
+from logd.store.project import Request
+
+_INLINE_DECODE_BYTES: Final = 512 << 10
+
+
+class IdempotencyConflict(LogdError):
+    """The Idempotency-Key was used with another request in the last 24 hours."""
+
+
+class Ingested(msgspec.Struct, frozen=True):
+    """`ids_json`: a JSON array with an id, or null, for each entry of the request; `errors`: of a
+    partial ingest, the first 100."""
+
+    count: int
+    ids_json: bytes
+    errors: tuple[EntryError, ...] = ()
+
+
+class Decoded(msgspec.Struct, frozen=True):
+    """A decoded request. `kept`: indexes of the entries that are stored, None if all are."""
+
+    batch: Batch | None
+    body: bytes
+    ndjson: bool
+    count: int
+    kept: tuple[int, ...] | None
+    errors: tuple[EntryError, ...]
+
+    def request(self, received_ns: int, idempotency: Idempotency | None) -> Request:
+        if self.batch is None:
+            raise ValueError("a request without entries is not stored")
+        return Request(self.batch, self.body, self.ndjson, received_ns, idempotency)
+
+    def ids(self, project: ProjectId, first: Seq | None) -> bytes:
+        if self.kept is None:
+            return ids_json(project, first or Seq(0), self.count)
+        ids: list[str | None] = [None] * self.count
+        for offset, index in enumerate(self.kept):
+            ids[index] = log_id(project, Seq((first or 0) + offset))
+        return msgspec.json.encode(ids)
+
+
+async def decode_whole(
+    project: ProjectId, body: bytes, received_ns: int, ndjson: bool, limiter: trio.CapacityLimiter
+) -> Decoded:
+    """All entries or none. Raises InvalidBody, InvalidEntries, ForeignProject. A large body is
+    decoded in a thread."""
+    if len(body) <= _INLINE_DECODE_BYTES:
+        batch = decode_body(body, project, received_ns, ndjson=ndjson)
+    else:
+        batch = await trio.to_thread.run_sync(
+            lambda: decode_body(body, project, received_ns, ndjson=ndjson), limiter=limiter
+        )
+    return Decoded(batch, body, ndjson, batch.count, None, ())
+
+
+async def decode_partial(
+    project: ProjectId, body: bytes, received_ns: int, ndjson: bool, limiter: trio.CapacityLimiter
+) -> Decoded:
+    """The good entries. Raises InvalidBody."""
+    found = await trio.to_thread.run_sync(
+        lambda: decode_good_entries(body, project, received_ns, ndjson=ndjson), limiter=limiter
+    )
+    return Decoded(found.batch, found.body, False, found.count, found.kept, found.errors)
+
+
+def decode_small(
+    project: ProjectId, bodies: Sequence[bytes], received_ns: int, ndjson: bool
+) -> Request | None:
+    """A small body, or several of one JSON entry each, as one request to the store. None where
+    there is no entry, or where one of several is not beyond doubt. Raises, of a single body, as
+    `decode_whole` does."""
+    if len(bodies) == 1:
+        batch, body = decode_body(bodies[0], project, received_ns, ndjson=ndjson), bodies[0]
+    else:
+        decoded = decode_singles(bodies, project, received_ns)
+        if decoded is None:
+            return None
+        batch, body = decoded
+    return Request(batch, body, ndjson, received_ns) if batch.count else None
+
+
+def ingested_each(project: ProjectId, first: Seq, count: int, bodies: int) -> list[Ingested]:
+    """What came of each of the bodies of such a request, of `count` entries from `first` on."""
+    if bodies == 1:
+        return [Ingested(count, ids_json(project, first, count))]
+    return [Ingested(1, ids) for ids in ids_json_each(project, first, count)]
+
+
+def digests(key: str, body: bytes, ndjson: bool, partial: bool) -> Idempotency:
+    request = hashlib.blake2b(body, digest_size=16, person=b"logd-request")
+    request.update(bytes([ndjson, partial]))
+    return Idempotency(
+        hashlib.blake2b(key.encode(), digest_size=16, person=b"logd-idem-key").digest(),
+        request.digest(),
+    )
