@@ -1,9 +1,11 @@
 """A byte-budgeted cache of what is decoded of chunks.
 
-Three lists, each by last use: what came once is *new*, what was asked for again is *kept*, and what
-is *small*, such as what matched in a chunk, is apart: a thousand small things take the room of one
-column. New things only push out new ones, so columns that were needed once leave alone what every
-query needs, and a round over more than fits still finds what it kept.
+Four lists, each by last use. What came once is *new*, what was asked for again is *kept*: new
+things only push out new ones, so columns that were needed once leave alone what every query needs,
+and a round over more than fits still finds what it kept. Small things are apart, as a thousand of
+them take the room of one column: *answers*, the smallest, are what matched in a chunk, one a chunk
+and question, and the entries of pages; *tables* are what leads to columns, such as heads of chunks.
+A question that goes through more tables than fit must not push out what was answered.
 
 After Karedla, Love, Wherry: "Caching Strategies to Improve Disk System Performance" (segmented
 LRU), IEEE Computer 1994.
@@ -16,15 +18,46 @@ from typing import Final, TypeVar, cast
 
 T = TypeVar("T")
 
-_KEPT_SHARE: Final = 0.5
-_ALL_SMALL_SHARE: Final = 0.25
+_KEPT_SHARE: Final = 0.45
 _LARGEST_SHARE: Final = 0.125
-_SMALL_BYTES: Final = 16 << 10
-_SMALL_SHARE: Final = 0.001
 _ITEM_BYTES: Final = 250
 """What an item takes besides its value."""
 
-_Items = OrderedDict[Hashable, tuple[object, int]]
+# Of the list of answers and of that of tables: the largest item in bytes, and as a share of the
+# budget, and what all of them may take of it.
+_ANSWERS: Final = (4 << 10, 0.0001, 0.2)
+_TABLES: Final = (16 << 10, 0.001, 0.2)
+
+_Item = tuple[object, int]
+
+
+class _List:
+    """Items by last use, and the bytes of all of them."""
+
+    def __init__(self) -> None:
+        self.items: OrderedDict[Hashable, _Item] = OrderedDict()
+        self.size_bytes = 0
+
+    def put(self, key: Hashable, item: _Item) -> None:
+        self.items[key] = item
+        self.size_bytes += item[1]
+
+    def take(self, key: Hashable) -> _Item | None:
+        item = self.items.pop(key, None)
+        if item is not None:
+            self.size_bytes -= item[1]
+        return item
+
+    def touch(self, key: Hashable) -> _Item | None:
+        item = self.items.get(key)
+        if item is not None:
+            self.items.move_to_end(key)
+        return item
+
+    def drop_oldest(self) -> tuple[Hashable, _Item]:
+        key, item = self.items.popitem(last=False)
+        self.size_bytes -= item[1]
+        return key, item
 
 
 class PartCache:
@@ -32,17 +65,18 @@ class PartCache:
 
     def __init__(self, max_bytes: int) -> None:
         self._max_bytes = max_bytes
-        self._new: _Items = OrderedDict()
-        self._kept: _Items = OrderedDict()
-        self._small: _Items = OrderedDict()
-        self._new_bytes = 0
-        self._kept_bytes = 0
-        self._small_bytes = 0
+        self._new = _List()
+        self._kept = _List()
+        self._small = [
+            (min(most, max_bytes * largest_share), max_bytes * share, _List())
+            for most, largest_share, share in (_ANSWERS, _TABLES)
+        ]
         self._lock = threading.Lock()
 
     @property
     def size_bytes(self) -> int:
-        return self._new_bytes + self._kept_bytes + self._small_bytes
+        small = sum(items.size_bytes for _, _, items in self._small)
+        return self._new.size_bytes + self._kept.size_bytes + small
 
     def get(self, key: Hashable, load: Callable[[], tuple[T, int]]) -> T:
         """The value of `key`; `load()` gives (value, bytes it takes) where it is not cached.
@@ -66,43 +100,34 @@ class PartCache:
             found = self._find(key)
         return None if found is None else found[0]
 
-    def _find(self, key: Hashable) -> tuple[object, int] | None:
-        for items in (self._small, self._kept):
-            found = items.get(key)
+    def _find(self, key: Hashable) -> _Item | None:
+        for _, _, items in self._small:
+            found = items.touch(key)
             if found is not None:
-                items.move_to_end(key)
                 return found
-        found = self._new.pop(key, None)
-        if found is not None:
-            self._new_bytes -= found[1]
-            self._keep(key, found)
+        found = self._kept.touch(key)
+        if found is None:
+            found = self._new.take(key)
+            if found is not None:
+                self._keep(key, found)
         return found
 
-    def _keep(self, key: Hashable, item: tuple[object, int]) -> None:
+    def _keep(self, key: Hashable, item: _Item) -> None:
         """What was not used for longest is new again."""
-        self._kept[key] = item
-        self._kept_bytes += item[1]
-        while self._kept_bytes > self._max_bytes * _KEPT_SHARE:
-            oldest, old = self._kept.popitem(last=False)
-            self._kept_bytes -= old[1]
-            self._new[oldest] = old
-            self._new_bytes += old[1]
+        self._kept.put(key, item)
+        while self._kept.size_bytes > self._max_bytes * _KEPT_SHARE:
+            self._new.put(*self._kept.drop_oldest())
 
     def _put(self, key: Hashable, value: object, size: int) -> None:
-        if key in self._kept or key in self._small:  # another thread was quicker
+        if self._find(key) is not None:  # another thread was quicker
             return
-        old = self._new.pop(key, None)
-        if old is not None:
-            self._new_bytes -= old[1]
-        if size <= min(_SMALL_BYTES, self._max_bytes * _SMALL_SHARE):
-            self._small[key] = (value, size)
-            self._small_bytes += size
-            while self._small_bytes > self._max_bytes * _ALL_SMALL_SHARE:
-                _, (_, dropped) = self._small.popitem(last=False)
-                self._small_bytes -= dropped
+        for largest, most, items in self._small:
+            if size <= largest:
+                items.put(key, (value, size))
+                while items.size_bytes > most:
+                    items.drop_oldest()
+                break
         else:
-            self._new[key] = (value, size)
-            self._new_bytes += size
+            self._new.put(key, (value, size))
         while self.size_bytes > self._max_bytes:
-            _, (_, dropped) = self._new.popitem(last=False)
-            self._new_bytes -= dropped
+            self._new.drop_oldest()

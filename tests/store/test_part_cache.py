@@ -92,3 +92,14 @@ def test_what_takes_more_than_its_share_is_not_cached() -> None:
     cache.get("large", loads.of("large", MIB // 2))
     assert cache.peek("large") is None
     assert cache.peek("small") == "small"
+
+
+def test_answers_outlive_a_round_over_more_tables_than_fit() -> None:
+    cache, loads = PartCache(64 * MIB), Loads()
+    for chunk in range(1_600):
+        cache.get(("table", chunk), loads.of("table", 12 * KIB))
+        cache.get(("answer", chunk), loads.of("answer", 300))
+    loads.keys.clear()
+    for chunk in range(1_600):
+        cache.get(("answer", chunk), loads.of("answer", 300))
+    assert loads.keys == []
