@@ -46,7 +46,7 @@ in row order. What a column shares with the template then costs next to nothing.
 import enum
 import struct
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, Final
 
 import msgspec
@@ -59,7 +59,6 @@ from logd.format.body import Batch
 from logd.format.columns import decompress, from_planes, narrowest, to_planes
 from logd.format.separated import SEPARATOR, Numbering
 from logd.format.split_column import Frame, SplitColumn, Texts, frame, frame_codes
-from logd.format.templates import PLACEHOLDER
 from logd.format.wal import Idempotency
 from logd.words import fold_utf8
 
@@ -428,34 +427,9 @@ def decode_part(ref: PartRef, stored: bytes) -> bytes:
     return decompress(stored, ref.raw_bytes)
 
 
-def decode_times(ref: PartRef, raw: bytes, head: ChunkHead) -> Int64s:
-    """int64[count], ns since the epoch, in row order."""
-    units = decode_time_units(ref, raw, head.count)
-    base = np.uint64(head.min_ts_ns & 0xFFFFFFFFFFFFFFFF)
-    return (units * np.uint64(time_unit(ref)) + base).view(np.int64)
-
-
-def decode_time_units(ref: PartRef, raw: bytes, count: int) -> UInt64s:
-    """uint64[count], in row order: units of time since the chunk's earliest."""
-    steps = from_planes(raw, count, np.uint64)
-    if ref.encoding >= ZIGZAG:
-        steps = (steps >> np.uint64(1)) ^ (np.uint64(0) - (steps & np.uint64(1)))
-    return np.cumsum(steps, dtype=np.uint64)
-
-
 def time_unit(ref: PartRef) -> int:
     """ns."""
     return int(10 ** (ref.encoding % ZIGZAG))
-
-
-def decode_codes(ref: PartRef, raw: bytes, count: int, by_template: Callable[[], Rows]) -> UInts:
-    """uint[count], a code a row. `by_template()`: the rows sorted by template code."""
-    codes = decode_stored_codes(raw, count)
-    if ref.encoding != BY_TEMPLATE:
-        return codes
-    out = np.empty_like(codes)
-    out[by_template()] = codes
-    return out
 
 
 def decode_stored_codes(raw: bytes, count: int) -> UInts:
@@ -468,8 +442,3 @@ def decode_records(raw: bytes) -> list[IdempotencyRecord]:
         IdempotencyRecord(Idempotency(key, request), Seq(first_seq), count, received_ns)
         for key, request, first_seq, count, received_ns in _RECORD.iter_unpack(raw)
     ]
-
-
-def count_placeholders(templates: Sequence[bytes]) -> Int64s:
-    """int64[templates]: variables per template."""
-    return np.array([text.count(PLACEHOLDER) for text in templates], np.int64)

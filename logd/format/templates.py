@@ -154,8 +154,6 @@ class SlotLayout:
         first = np.cumsum(entries) - entries
         self._rank = np.empty(len(codes), np.int32)
         self._rank[by_code] = np.arange(len(codes)) - first[codes[by_code]]
-        self._by_code = by_code.astype(np.int32)
-        self._first = first.astype(np.int32)
 
     def places(self, per_entry: Int64s) -> Int64s:
         """int64[variables]: position in slot order of each variable in entry order;
@@ -172,14 +170,6 @@ class SlotLayout:
         per_entry = self._slots[self.codes]
         rows = np.repeat(np.arange(len(self.codes), dtype=np.int32), per_entry)
         return _scattered(rows, self.places(per_entry))
-
-    def rows_of(self, positions: Int64s) -> Int64s:
-        """int64[positions]: the entries that these variables, by position in slot order, belong
-        to."""
-        codes = np.searchsorted(self._begin, positions, side="right") - 1
-        rank = (positions - self._begin[codes]) % self._entries[codes]
-        out: Int64s = self._by_code[self._first[codes] + rank].astype(np.int64)
-        return out
 
     def positions(self, rows: Int64s, slots: Int64s) -> Int64s:
         """Positions in slot order of the variables `slots` of the entries `rows`."""

@@ -185,9 +185,6 @@ class ProjectIndex:
         with self._readers.one(), self._environment.begin(buffers=True) as transaction:
             yield IndexReader(transaction)
 
-    def disk_bytes(self) -> int:
-        return (self._directory / _DATA_NAME).stat().st_blocks * 512
-
     def close(self) -> None:
         self._environment.close()
 

@@ -7,23 +7,42 @@ import numpy.typing as npt
 from format_samples import Row
 
 from logd.format.chunk import (
+    BY_TEMPLATE,
     MESSAGE_PARTS,
     META_PARTS,
+    ZIGZAG,
+    ChunkHead,
     IdempotencyRecord,
     Part,
+    PartRef,
     SplitParts,
-    count_placeholders,
-    decode_codes,
     decode_head,
     decode_part,
     decode_records,
-    decode_times,
+    decode_stored_codes,
+    time_unit,
 )
 from logd.format.columns import from_planes
 from logd.format.separated import SEPARATOR, edges
-from logd.format.templates import SlotLayout, join_texts_at
+from logd.format.templates import PLACEHOLDER, SlotLayout, join_texts_at
 
 Int64s = npt.NDArray[np.int64]
+UInt64s = npt.NDArray[np.uint64]
+
+
+def decode_times(ref: PartRef, raw: bytes, head: ChunkHead) -> Int64s:
+    """int64[count], ns since the epoch, in row order."""
+    units = decode_time_units(ref, raw, head.count)
+    base = np.uint64(head.min_ts_ns & 0xFFFFFFFFFFFFFFFF)
+    return (units * np.uint64(time_unit(ref)) + base).view(np.int64)
+
+
+def decode_time_units(ref: PartRef, raw: bytes, count: int) -> UInt64s:
+    """uint64[count], in row order: units of time since the chunk's earliest."""
+    steps = from_planes(raw, count, np.uint64)
+    if ref.encoding >= ZIGZAG:
+        steps = (steps >> np.uint64(1)) ^ (np.uint64(0) - (steps & np.uint64(1)))
+    return np.cumsum(steps, dtype=np.uint64)
 
 
 class DecodedChunk:
@@ -47,7 +66,12 @@ class DecodedChunk:
 
     def _codes(self, kind: Part) -> Int64s:
         ref, raw = self.head.parts[kind, 0], self.raw[kind, 0]
-        return decode_codes(ref, raw, self.head.count, self._by_template).astype(np.int64)
+        codes = decode_stored_codes(raw, self.head.count).astype(np.int64)
+        if ref.encoding != BY_TEMPLATE:
+            return codes
+        out = np.empty_like(codes)
+        out[self._by_template()] = codes
+        return out
 
     def _by_template(self) -> Int64s:
         return np.argsort(self.template_codes, kind="stable")
@@ -88,7 +112,7 @@ class DecodedChunk:
     def _split_texts(self, kinds: SplitParts) -> list[bytes]:
         """The texts of all rows, of a column that is kept as templates and variables."""
         templates = self.raw[kinds.templates, 0].split(SEPARATOR)
-        slots = count_placeholders(templates)
+        slots = np.array([text.count(PLACEHOLDER) for text in templates], np.int64)
         codes = self._codes(kinds.codes)
         out = []
         for index, block in enumerate(self._blocks()):

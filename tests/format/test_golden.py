@@ -8,13 +8,13 @@ import pytest
 from chunk_rows import DecodedChunk
 from format_samples import PROJECT, rows_of
 from golden_values import GOLDEN
+from paged_values import PagedValue
 
 from logd.format import postings, segment, vocabulary, wal
 from logd.format.body import decode_body
 from logd.format.chunk import BY_TEMPLATE, ZIGZAG, Part
 from logd.format.chunk import VERSION as CHUNK_VERSION
 from logd.format.directory import decode_row
-from logd.format.pages import PagedValue
 from logd.format.postings import PostingsIndex
 from logd.format.vocabulary import SOURCE, TAG_LIST, TEMPLATE, VocabularyIndex
 

@@ -5,8 +5,9 @@ import pytest
 from format_samples import flipped, truncated, unhurried
 from hypothesis import given
 from hypothesis import strategies as st
+from paged_values import PagedValue
 
-from logd.format.pages import PagedValue, encode_pages
+from logd.format.pages import encode_pages
 
 MAGIC = b"TEST"
 PAGES = st.lists(st.tuples(st.integers(0, 2**32 - 1), st.binary(max_size=80)), max_size=5)

@@ -2,19 +2,13 @@
 
 import numpy as np
 import pytest
+from chunk_rows import decode_time_units, decode_times
 from format_samples import Row, batch_of, unhurried
 from hypothesis import given
 from hypothesis import strategies as st
 
 from logd.entry import Seq
-from logd.format.chunk import (
-    Part,
-    build_chunk,
-    decode_head,
-    decode_part,
-    decode_time_units,
-    decode_times,
-)
+from logd.format.chunk import Part, build_chunk, decode_head, decode_part
 from logd.format.time_steps import TimeSteps, decode_time_steps
 
 UNITS = [1, 1_000, 1_000_000, 1_000_000_000]
