@@ -23,7 +23,7 @@ from bench.queries import Query
 from bench.tables import grid, number
 from bench.wire import RequestFile
 
-_DAY_ENTRIES: Final = 1_000_000
+DAY_ENTRIES: Final = 1_000_000
 _LOAD_LIMIT_S: Final = 600.0
 _QUIET_S: Final = 3.0
 _STARTS: Final = 3
@@ -36,14 +36,14 @@ class _Nobody:
         """Nothing is noted."""
 
 
-def measure(days: int, work: Path) -> list[tuple[str, str]]:
+def measure(days: int, work: Path, day_entries: int = DAY_ENTRIES) -> list[tuple[str, str]]:
     """(what, figure), of a store of so many days."""
     peer = Logd()
     data = work / "data"
     try:
         peer.start(data)
-        corpus = write_corpus(work / "corpus.ndjson", 1, _DAY_ENTRIES, _Nobody())
-        requests = peer.prepare(Portion(corpus, 0, _DAY_ENTRIES), work)
+        corpus = write_corpus(work / "corpus.ndjson", 1, day_entries, _Nobody())
+        requests = peer.prepare(Portion(corpus, 0, day_entries), work)
         began = time.monotonic()
         for day in range(days):
             _send(peer, requests, day)
@@ -57,8 +57,8 @@ def measure(days: int, work: Path) -> list[tuple[str, str]]:
             starts.append(peer.start(data))
         at_start = peer.ready_memory
         entries = sum(peer.levels().counts.values())
-        if entries != days * _DAY_ENTRIES:
-            raise SystemExit(f"{entries:,} of {days * _DAY_ENTRIES:,} entries are there")
+        if entries != days * day_entries:
+            raise SystemExit(f"{entries:,} of {days * day_entries:,} entries are there")
         rows = [
             ("entries", f"{entries:,}"),
             ("sent, dates rewritten between, entries/s", f"{entries / seconds:,.0f}"),
@@ -67,7 +67,7 @@ def measure(days: int, work: Path) -> list[tuple[str, str]]:
         ]
         if at_start is not None:
             rows.append(("memory when ready, MB", number(at_start.rss / 1e6)))
-        rows += _ask(peer, days)
+        rows += _ask(peer, entries)
         if peer.pid is not None:
             rows.append(("memory after the questions, MB", number(memory(peer.pid).rss / 1e6)))
         return rows
@@ -92,16 +92,16 @@ def _settle(peer: Logd) -> None:
         wait_until_quiet(peer.pid, peer.data, _LOAD_LIMIT_S, _QUIET_S)
 
 
-def _ask(peer: Logd, days: int) -> list[tuple[str, str]]:
+def _ask(peer: Logd, entries: int) -> list[tuple[str, str]]:
     rows = []
-    for title, query, of_each_day in (
-        ("newest 100", Query("newest", ""), _DAY_ENTRIES),
+    for title, query, expected in (
+        ("newest 100", Query("newest", ""), entries),
         ("rare word", Query("rare_word", "", words=(RARE_WORD,)), None),
         ("rare hex id", Query("rare_id", "", words=(RARE_ID,)), None),
         ("word that occurs nowhere", Query("absent", "", words=("zyzzyva",)), 0),
     ):
         replies = [peer.ask(query) for _ in range(_STARTS)]
-        if of_each_day is not None and replies[0].total != of_each_day * days:
+        if expected is not None and replies[0].total != expected:
             raise SystemExit(f"{title}: {replies[0].total:,} entries")
         first, again = replies[0].page_s, min(reply.page_s for reply in replies[1:])
         text = f"{number(first * 1e3)}, {number(again * 1e3)}"
@@ -114,7 +114,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--entries", type=int, default=10_000_000, help="in whole millions")
     parser.add_argument("--dir", type=Path, help="where the temporary directory is made")
     options = parser.parse_args(arguments)
-    days = max(1, options.entries // _DAY_ENTRIES)
+    days = max(1, options.entries // DAY_ENTRIES)
     with tempfile.TemporaryDirectory(prefix="bench-start-", dir=options.dir) as work:
         rows = measure(days, Path(work))
     print(grid(["", "figure"], [list(row) for row in rows]))
