@@ -69,7 +69,9 @@ def measure(days: int, work: Path, day_entries: int = DAY_ENTRIES) -> list[tuple
             rows.append(("memory when ready, MB", number(at_start.rss / 1e6)))
         rows += _ask(peer, entries)
         if peer.pid is not None:
-            rows.append(("memory after the questions, MB", number(memory(peer.pid).rss / 1e6)))
+            found = memory(peer.pid)
+            text = f"{number(found.rss / 1e6)}, {number(found.anonymous / 1e6)}"
+            rows.append(("memory after the questions, MB: all, without mapped files", text))
         return rows
     finally:
         peer.stop()
