@@ -6,6 +6,7 @@ and shown as one batch, and each response is made when the entries are durable. 
 doubt, and what is to be refused, is handed back for `Api.answer`; nothing was done with it then.
 """
 
+import logging
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final, NamedTuple
 
@@ -21,6 +22,8 @@ from logd.control.model import KeyPrincipal
 from logd.daemon.intake import Ingested
 from logd.entry import ProjectId
 from logd.errors import LogdError
+
+_log = logging.getLogger("logd.api")
 
 MAX_BODY_BYTES: Final = 65_536
 _MAX_GROUP_BYTES: Final = 262_144
@@ -119,7 +122,10 @@ class Express:
         bodies = [request.body for request in group]
         try:
             return self._logs.ingest_soon(project, bodies, group[0].ticket.ndjson, settle)
-        except Exception:  # noqa: BLE001  # nothing was done: `Api.answer` meets it again, and tells
+        except LogdError:  # `Api.answer` meets it again, and tells the client
+            return False
+        except Exception:  # noqa: BLE001  # the root of a group: nothing of it was done
+            _log.exception("BUG: requests that came together cannot be taken together")
             return False
 
 
