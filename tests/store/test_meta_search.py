@@ -4,7 +4,8 @@ import random
 from collections.abc import Iterator
 
 import pytest
-from store_world import World, ask, entry, new_world
+from frozen_answers import assert_finds, assert_worth_asking
+from store_world import World, entry, new_world
 
 from logd.query.match import matches
 from logd.query.syntax import parse_search
@@ -62,13 +63,8 @@ def test_it_finds_what_the_metas_themselves_say(world: World, text: str) -> None
     node = parse_search(text)
     assert node is not None
     expected = [n for n, meta in enumerate(metas()) if matches(node, "", "", (), meta)]
-    for _ in range(2):
-        found = ask(world.project.snapshot(), text)
-        assert not found.damage
-        assert sorted(hit.seq for hit in found.entries) == expected
-        assert found.total == len(expected)
+    assert_finds(world, text, expected)
 
 
 def test_the_searches_are_worth_asking(world: World) -> None:
-    totals = [ask(world.project.snapshot(), text).total for text in SEARCHES]
-    assert sum(total is not None and 0 < total < COUNT for total in totals) > len(SEARCHES) * 2 // 3
+    assert_worth_asking(world, SEARCHES, COUNT)
