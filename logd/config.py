@@ -278,18 +278,24 @@ def _check(config: Config, where: Callable[[str], str]) -> None:
     if (config.tls_cert is None) != (config.tls_key is None):
         raise BadConfig(where("tls_cert"), "tls_cert and tls_key go together")
     for address in config.listen:
-        if not (address.is_loopback or config.tls_cert or config.insecure_http):
-            raise BadConfig(
-                where("listen"),
-                f"{address} is reachable from other machines and plain HTTP shows keys and logs "
-                "on the way: set tls_cert and tls_key, or insecure_http = true behind a proxy",
-            )
+        refuse_plain_http(config, address, where("listen"))
     if config.body_memory_bytes < config.max_body_bytes:
         raise BadConfig(where("body_memory_bytes"), "must be at least max_body_bytes")
     if config.segment_bytes < config.chunk_bytes:
         raise BadConfig(where("segment_bytes"), "must be at least chunk_bytes")
     if config.tail_bytes < config.chunk_bytes:
         raise BadConfig(where("tail_bytes"), "must be at least chunk_bytes")
+
+
+def refuse_plain_http(config: Config, address: Address, where: str) -> None:
+    """Raises BadConfig where `address` would serve other machines in the clear, and nobody said
+    that this is meant. `where`: who named the address."""
+    if not (address.is_loopback or config.tls_cert or config.insecure_http):
+        raise BadConfig(
+            where,
+            f"{address} is reachable from other machines and plain HTTP shows keys and logs "
+            "on the way: set tls_cert and tls_key, or insecure_http = true behind a proxy",
+        )
 
 
 class Connection(msgspec.Struct, frozen=True):

@@ -9,6 +9,7 @@ import logging
 import os
 import resource
 import signal
+import socket
 import ssl
 import sys
 import time
@@ -26,7 +27,7 @@ from logd.api.dispatch import Api
 from logd.api.openapi import document
 from logd.api.routes import ROUTES
 from logd.api.service import Services
-from logd.config import Config
+from logd.config import Config, refuse_plain_http
 from logd.control.store import Control
 from logd.daemon.admin import open_admin_socket, serve_admin
 from logd.daemon.build_process import BuildProcess
@@ -151,9 +152,7 @@ async def serve(
                 PooledRandom(),
                 api if lane else None,
             )
-            listeners = await open_listeners(
-                config.listen, systemd.inherited_sockets(environ, os.getpid())
-            )
+            listeners = await open_listeners(config.listen, _inherited(config, environ))
             admin = open_admin_socket(layout.admin_socket)
             nursery.start_soon(serve_admin, admin, identity)
             nursery.start_soon(_chores, identity)
@@ -225,6 +224,14 @@ async def _chores(identity: Identity) -> None:
         await identity.purge_doomed()
         await identity.change(identity.control.flush_last_used)
         await trio.sleep(_CHORES_SECONDS)
+
+
+def _inherited(config: Config, environ: Mapping[str, str]) -> list[socket.socket]:
+    """The sockets that the service manager opened. What holds for `listen` holds for them."""
+    sockets = systemd.inherited_sockets(environ, os.getpid())
+    for one in sockets:
+        refuse_plain_http(config, systemd.tcp_address(one), "the socket unit")
+    return sockets
 
 
 async def _say_alive(environ: Mapping[str, str]) -> None:

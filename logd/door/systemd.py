@@ -8,6 +8,8 @@ import socket
 from collections.abc import Mapping
 from typing import Final
 
+from logd.config import Address, BadConfig
+
 _FIRST_FD: Final = 3
 
 ALIVE: Final = b"WATCHDOG=1"
@@ -46,3 +48,11 @@ def inherited_sockets(environ: Mapping[str, str], pid: int) -> list[socket.socke
         one.set_inheritable(False)
         one.setblocking(False)
     return sockets
+
+
+def tcp_address(inherited: socket.socket) -> Address:
+    """Where such a socket listens. Raises BadConfig where it is of another kind."""
+    if inherited.family not in (socket.AF_INET, socket.AF_INET6):
+        raise BadConfig("the socket unit", "ListenStream= has to be a TCP address")
+    host, port, *_ = inherited.getsockname()
+    return Address(host, port)
