@@ -74,9 +74,7 @@ class Running(msgspec.Struct, frozen=True):
 
 def run(config: Config, environ: Mapping[str, str]) -> int:
     """The daemon, until SIGTERM or SIGINT. The process' exit code."""
-    logging.basicConfig(
-        level=config.log_level.upper(), format="%(asctime)s %(levelname)s %(name)s: %(message)s"
-    )
+    _set_up_log(config, environ)
     prepare_process(config)
     code = 0
     try:
@@ -86,6 +84,16 @@ def run(config: Config, environ: Mapping[str, str]) -> int:
             log.error("cannot start: %s", error)
         code = 1
     return code
+
+
+def _set_up_log(config: Config, environ: Mapping[str, str]) -> None:
+    handler = logging.StreamHandler()
+    if systemd.goes_to_journal(environ, sys.stderr.fileno()):
+        handler.setFormatter(systemd.JournalFormatter())
+    else:
+        line = "%(asctime)s %(levelname)s %(name)s: %(message)s"
+        handler.setFormatter(logging.Formatter(line))
+    logging.basicConfig(level=config.log_level.upper(), handlers=[handler])
 
 
 def _single(error: BaseException) -> Iterator[BaseException]:

@@ -1,9 +1,12 @@
-"""What a service manager is told and hands over: readiness, and sockets that are open already.
+"""What a service manager is told and hands over: readiness, log lines, and open sockets.
 
-`NOTIFY_SOCKET`, `WATCHDOG_PID`, `WATCHDOG_USEC`, `LISTEN_PID` and `LISTEN_FDS` are the manager's
-protocol, not options of ours: see sd_notify(3), sd_watchdog_enabled(3) and sd_listen_fds(3).
+`NOTIFY_SOCKET`, `WATCHDOG_PID`, `WATCHDOG_USEC`, `LISTEN_PID`, `LISTEN_FDS` and `JOURNAL_STREAM` are
+the manager's protocol, not options of ours: see sd_notify(3), sd_watchdog_enabled(3),
+sd_listen_fds(3) and systemd.exec(5).
 """
 
+import logging
+import os
 import socket
 from collections.abc import Mapping
 from typing import Final
@@ -11,6 +14,7 @@ from typing import Final
 from logd.config import Address, BadConfig
 
 _FIRST_FD: Final = 3
+_PRIORITIES: Final = ((logging.ERROR, 3), (logging.WARNING, 4), (logging.INFO, 6), (0, 7))
 
 ALIVE: Final = b"WATCHDOG=1"
 READY: Final = b"READY=1"
@@ -56,3 +60,25 @@ def tcp_address(inherited: socket.socket) -> Address:
         raise BadConfig("the socket unit", "ListenStream= has to be a TCP address")
     host, port, *_ = inherited.getsockname()
     return Address(host, port)
+
+
+class JournalFormatter(logging.Formatter):
+    """Lines as the journal takes them: it notes the time itself, and the priority where a line says
+    it (sd-daemon(3))."""
+
+    def __init__(self) -> None:
+        super().__init__("%(name)s: %(message)s")
+
+    def format(self, record: logging.LogRecord) -> str:
+        priority = next(number for level, number in _PRIORITIES if record.levelno >= level)
+        lines = super().format(record).splitlines()
+        return "\n".join([f"<{priority}>{line}" for line in lines])
+
+
+def goes_to_journal(environ: Mapping[str, str], descriptor: int) -> bool:
+    """Whether what is written to the descriptor is read by the journal."""
+    try:
+        status = os.fstat(descriptor)
+    except OSError:
+        return False
+    return environ.get("JOURNAL_STREAM") == f"{status.st_dev}:{status.st_ino}"
