@@ -1,7 +1,7 @@
 """What a service manager is told and hands over: readiness, log lines, and open sockets.
 
-`NOTIFY_SOCKET`, `WATCHDOG_PID`, `WATCHDOG_USEC`, `LISTEN_PID`, `LISTEN_FDS` and `JOURNAL_STREAM` are
-the manager's protocol, not options of ours: see sd_notify(3), sd_watchdog_enabled(3),
+`NOTIFY_SOCKET`, `WATCHDOG_PID`, `WATCHDOG_USEC`, `LISTEN_PID`, `LISTEN_FDS` and `JOURNAL_STREAM`
+are the manager's protocol, not options of ours: see sd_notify(3), sd_watchdog_enabled(3),
 sd_listen_fds(3) and systemd.exec(5).
 """
 
