@@ -115,6 +115,11 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     segment_seconds: Annotated[int, Meta(ge=60), _says("a segment of this age is closed")] = 86_400
     cache_bytes: Annotated[int, Meta(ge=0), _says("memory for decompressed blocks")] = 64 * MIB
     query_threads: Annotated[int, Meta(ge=1, le=64), _says("queries that run at once")] = 4
+    scan_processes: Annotated[
+        int,
+        Meta(ge=0, le=64),
+        _says("processes that scan chunks for searches, at most one a core; 0: the daemon itself"),
+    ] = 2
     build_in: Annotated[
         Literal["process", "thread"],
         _says("where chunks are built; process: faster, takes 75 MB more while it runs"),
@@ -137,6 +142,7 @@ EDGE: Final[Mapping[str, object]] = {
     "segment_bytes": 64 * MIB,
     "cache_bytes": 512 * KIB,
     "query_threads": 1,
+    "scan_processes": 0,
     "build_in": "thread",
     "min_free_disk_bytes": 64 * MIB,
 }

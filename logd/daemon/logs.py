@@ -19,6 +19,7 @@ from logd.daemon.intake import (
     digests,
     ingested_each,
 )
+from logd.daemon.scan_processes import QUIET_SECONDS, ScanProcesses
 from logd.daemon.threads import Threads
 from logd.daemon.upkeep import Upkeep
 from logd.entry import Clock, Entry, ProjectId, Seq
@@ -68,6 +69,7 @@ class Logs:
         nursery: trio.Nursery,
         sync_interval_s: float | None,
         rest: Callable[[], None],
+        scanner: ScanProcesses,
     ) -> None:
         self._store = store
         self._clock = clock
@@ -80,6 +82,7 @@ class Logs:
         self._dirty: set[Desk] = set()
         self._uncommitted: set[Desk] = set()
         self._budget_due = 0.0
+        self._scanner = scanner
         self.upkeep = Upkeep(threads, rest)
 
     # ------------------------------------------------------------ ingest
@@ -214,7 +217,13 @@ class Logs:
                 raise BadQuery("cursor", "bad_cursor", "cursor: it is of a log that was longer")
             found = await self._threads.query.run_cancellable(
                 lambda check: search(
-                    snapshot, filter_, limit, after, with_total=after is None, check=check
+                    snapshot,
+                    filter_,
+                    limit,
+                    after,
+                    with_total=after is None,
+                    scanner=self._scanner,
+                    check=check,
                 ),
                 flag,
             )
@@ -316,6 +325,13 @@ class Logs:
         for desk in dirty:
             await desk.sync_now()
 
+    async def rest_scanner(self) -> None:
+        """Ends the processes that scan chunks when nobody needs them."""
+        while True:
+            await trio.sleep(QUIET_SECONDS)
+            if self._scanner.is_quiet:
+                await self._threads.freeze.run(self._scanner.rest)
+
     async def close(self) -> None:
         """Everything that was answered is durable; tails stay in the WAL."""
         with trio.CancelScope(shield=True):
@@ -332,20 +348,23 @@ async def open_logs(
     query_threads: int,
     sync_interval_s: float | None,
     rest: Callable[[], None],
+    scanner: ScanProcesses,
 ) -> AsyncIterator[Logs]:
     """Logs on an open store, with their background tasks; the store is closed at the end. `rest()`
     ends what the store's chunk builder holds on to, until it is needed again."""
     async with trio.open_nursery() as nursery:
         threads = Threads(query_threads)
-        logs = Logs(store, clock, threads, nursery, sync_interval_s, rest)
+        logs = Logs(store, clock, threads, nursery, sync_interval_s, rest, scanner)
         nursery.start_soon(logs.upkeep.run)
         nursery.start_soon(logs.sync_in_intervals)
+        nursery.start_soon(logs.rest_scanner)
         try:
             yield logs
         finally:
             await logs.close()
             with trio.CancelScope(shield=True):
                 await threads.freeze.run(rest)
+                await threads.freeze.run(scanner.rest)
             nursery.cancel_scope.cancel()
             threads.close()
 

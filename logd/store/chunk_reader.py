@@ -54,6 +54,16 @@ class ChunkReader:
         self._block_entries = 0  # not known yet
 
     @property
+    def number(self) -> int:
+        """Of the open file."""
+        return self._key[0]
+
+    @property
+    def descriptor(self) -> int | None:
+        """Of the open file, for another process."""
+        return self._file.descriptor()
+
+    @property
     def first_seq(self) -> Seq:
         return self.row.first_seq
 

@@ -6,7 +6,7 @@ have its hash, and the text of one of them (or of each, where two words share th
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from functools import reduce
 from typing import Any
 
@@ -16,16 +16,14 @@ import numpy.typing as npt
 
 from logd.entry import Entry
 from logd.format.ascending import among, common, distinct
-from logd.format.separated import fold_separated
 from logd.format.vocabulary import SOURCE, TAG_LIST, TEMPLATE, Targets
 from logd.query.ast import Field, Term, Word, WordKind
-from logd.query.match import matches, matches_words
+from logd.query.match import matches_words
 from logd.store.chunk_index import ChunkIndex
 from logd.store.chunk_reader import ChunkReader
+from logd.store.chunk_scans import Check, GapScan, MetaScan, Scan, Scanner, VariableScan
 from logd.store.index import ProjectIndex
-from logd.store.phrase_search import rows_that_complete
 from logd.store.phrases import Gaps, find_phrase, joined, may_be_static
-from logd.store.scan import candidate_texts, matching_variables
 from logd.store.selection import (
     NONE,
     Bools,
@@ -38,7 +36,6 @@ from logd.store.selection import (
     recall,
     remember,
 )
-from logd.store.static_metas import StaticMetas
 from logd.words import fold
 
 Int64s = npt.NDArray[np.int64]
@@ -53,10 +50,13 @@ _FEW_ROWS = 16
 class ChunkSearch:
     """A chunk under one query, in one thread. Raises Corruption where its bytes do not hold."""
 
-    def __init__(self, reader: ChunkReader, index: ProjectIndex, check: Callable[[], None]) -> None:
+    def __init__(
+        self, reader: ChunkReader, index: ProjectIndex, scanner: Scanner, check: Check
+    ) -> None:
         """Close it: while it has an index transaction open, the index cannot grow."""
         self._reader = reader
         self._words = ChunkIndex(reader, index)
+        self._scanner = scanner
         self._check = check
         self._found: dict[Word, Targets] = {}
         self.first_seq = reader.first_seq
@@ -119,11 +119,11 @@ class ChunkSearch:
             return remember(self._matching_term(term))
 
         remembered = self._reader.cached(("term", term), load)
-        return recall(remembered, self.count, lambda: self._read_variables(term.words[0]))
+        return recall(remembered, self.count, lambda: self._scan(VariableScan(term.words[0])))
 
     def _matching_term(self, term: Term) -> Selection:
         if term.meta_path is not None:
-            return self._meta(term)
+            return self._scanned(MetaScan(term))  # no index covers metas
         found: Selection = NONE
         if term.field in (Field.ANY, Field.MESSAGE):
             found = self._message(term.words)
@@ -187,11 +187,10 @@ class ChunkSearch:
         whole, gaps = self._places(words, codes)
         completed: Selection = NONE
         if gaps:
-            blocks: Iterable[int] = range(self._reader.blocks())
+            blocks = None
             if rows is not None:
-                blocks = [block for block, _ in self._reader.per_block(rows)]
-            mask = rows_that_complete(self._reader, gaps, blocks, self._check)
-            completed = Rows(mask) if mask.any() else NONE
+                blocks = tuple([block for block, _ in self._reader.per_block(rows)])
+            completed = self._scanned(GapScan(tuple(gaps), blocks))
         return either(self._by_text(TEMPLATE, whole), completed, self.expand)
 
     def _places(self, words: Sequence[Word], codes: Int64s | None) -> tuple[Int64s, list[Gaps]]:
@@ -234,20 +233,14 @@ class ChunkSearch:
         """The rows that hold the word as a variable of their message."""
         if word.kind is WordKind.EXACT:
             return NONE if may_be_static(word) else self._exact_variable(word)
-        found = self._read_variables(word)
+        return self._scanned(VariableScan(word))
+
+    def _scanned(self, scan: Scan) -> Selection:
+        found = self._scan(scan)
         return Rows(found) if found.any() else NONE
 
-    def _read_variables(self, word: Word) -> Bools:
-        """bool[count]: the rows one of whose variables matches the word."""
-        column = self._reader.messages_column(scan=True)
-        found = np.zeros(self.count, np.bool_)
-        for block in range(self._reader.blocks()):
-            self._check()
-            hits = matching_variables(column, block, word)
-            if len(hits):
-                within = self._reader.block_rows(block)
-                found[column.slot_rows(block).locate(hits).rows + within.start] = True
-        return found
+    def _scan(self, scan: Scan) -> Bools:
+        return self._scanner.scan(self._reader, scan, self._check)
 
     def _exact_variable(self, word: Word) -> Selection:
         found = self._words.find_variable(word.text.encode())
@@ -255,44 +248,13 @@ class ChunkSearch:
             return NONE
         if not found.certain:
             if not found.is_whole:
-                mask = self._read_variables(word)
-                return Rows(mask) if mask.any() else NONE
+                return self._scanned(VariableScan(word))
             return self._rows(self._matching(found.rows, [word]))
         if not len(self._matching(found.rows[:1], [word])):
             return NONE
         if not found.is_whole:
-            return Counted(found.count, lambda: self._read_variables(word))
+            return Counted(found.count, lambda: self._scan(VariableScan(word)))
         return self._rows(found.rows)
-
-    # ------------------------------------------------------------ meta
-
-    def _meta(self, term: Term) -> Selection:
-        """No index covers metas: they are read, and looked at closely where they may match."""
-        column = self._reader.metas_column(scan=True)
-        texts = self._reader.meta_texts if column is None else column.texts
-        static = None if column is None else StaticMetas(column, term, self._check)
-        found = []
-        for block in range(self._reader.blocks()):
-            self._check()
-            within = self._reader.block_rows(block)
-            if static is None:
-                rows = self._plain_candidates(block, term.words)
-            else:
-                sure, rows = static.rows(block, within)
-                found.append(sure + within.start)
-            rows += within.start
-            for start in range(0, len(rows), _VERIFY_ROWS):
-                self._check()
-                some = rows[start : start + _VERIFY_ROWS]
-                hits = [matches(term, "", "", (), meta) for meta in texts(some)]
-                found.append(some[np.array(hits, np.bool_)])
-        return self._rows(np.concatenate(found)) if found else NONE
-
-    def _plain_candidates(self, block: int, words: Sequence[Word]) -> Int64s:
-        """Rows of a block whose meta may hold all words."""
-        raw, at = self._reader.plain_metas(block)
-        needles = [word.text.encode() for word in words]
-        return candidate_texts(fold_separated(raw), at, needles)
 
 
 def _where(codes: Int64s, wanted: Callable[[int], bool]) -> Int64s:

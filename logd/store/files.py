@@ -41,6 +41,9 @@ class File(Protocol):
 
     def size(self) -> int: ...
 
+    def descriptor(self) -> int | None:
+        """What another process may read it by, None where there is no such thing."""
+
     def close(self) -> None: ...
 
 
@@ -155,6 +158,9 @@ class OsFile:
 
     def size(self) -> int:
         return os.fstat(self._fd).st_size
+
+    def descriptor(self) -> int | None:
+        return self._fd
 
     def close(self) -> None:
         if self._fd >= 0:

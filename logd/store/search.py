@@ -2,8 +2,8 @@
 
 import bisect
 import contextlib
-from collections.abc import Callable
-from typing import NamedTuple
+from collections.abc import Sequence
+from typing import NamedTuple, TypeGuard
 
 import msgspec
 import numpy as np
@@ -14,6 +14,7 @@ from logd.format.directory import ChunkRow
 from logd.query.ast import Filter
 from logd.query.cursor import filter_digest
 from logd.store.chunk_reader import ChunkReader
+from logd.store.chunk_scans import Check, Scanner, may_scan
 from logd.store.chunk_search import ChunkSearch
 from logd.store.index import ProjectIndex
 from logd.store.page import Candidates, Page
@@ -22,8 +23,6 @@ from logd.store.tail import TailBlock
 from logd.store.tail_search import TailSearch
 
 __all__ = ["Found", "Position", "Snapshot", "entry_at", "search"]
-
-Check = Callable[[], None]
 
 
 class Snapshot(msgspec.Struct, frozen=True):
@@ -56,6 +55,7 @@ def search(
     after: Position | None,
     *,
     with_total: bool,
+    scanner: Scanner,
     check: Check,
 ) -> Found:
     """The newest `limit` matching entries behind `after`, and how many match in all.
@@ -63,8 +63,11 @@ def search(
     `check()` is called between slices of work and raises to end it.
     """
     pinned = snapshot.visible_seq if after is None else after.pinned_seq
-    work = _Listing(snapshot, filter_, limit, after, pinned, with_total, check)
-    for candidate in _parts(snapshot, filter_, pinned):
+    work = _Listing(snapshot, filter_, limit, after, pinned, with_total, scanner, check)
+    parts = _parts(snapshot, filter_, pinned)
+    if with_total and filter_.search is not None and may_scan(filter_.search):
+        work.prepare([candidate.part for candidate in parts])
+    for candidate in parts:
         wanted = work.page.wants(candidate.max_ts_ns)
         if not wanted and not with_total:
             break
@@ -86,6 +89,7 @@ class _Listing:
         after: Position | None,
         pinned: Seq,
         with_total: bool,
+        scanner: Scanner,
         check: Check,
     ) -> None:
         self._snapshot = snapshot
@@ -94,6 +98,7 @@ class _Listing:
         self._after = after
         self._pinned = pinned
         self._with_total = with_total
+        self._scanner = scanner
         self._check = check
         self._key = ("matches", filter_digest(Filter(filter_.level, None, None, filter_.search)))
         self.page = Page(limit + 1)
@@ -134,12 +139,7 @@ class _Listing:
                 self.total += chunk.count if level is None else chunk.row.level_counts[level]
             return not wanted
 
-        def load() -> tuple[Matches, int]:
-            with self._open(chunk) as opened:
-                found = PartSearch(opened, self._filter, self._pinned).matches()
-            return found, found.size_bytes
-
-        matches = chunk.cached(self._key, load)
+        matches = self._matches(chunk)
         if wanted and matches.few is None:
             return False
         if wanted and matches.few is not None and matches.count:
@@ -152,12 +152,41 @@ class _Listing:
         self.total += matches.count
         return True
 
+    def _matches(self, chunk: ChunkReader) -> Matches:
+        def load() -> tuple[Matches, int]:
+            with self._open(chunk) as opened:
+                found = PartSearch(opened, self._filter, self._pinned).matches()
+            return found, found.size_bytes
+
+        return chunk.cached(self._key, load)
+
+    def prepare(self, parts: Sequence[ChunkReader | TailBlock]) -> None:
+        """Find what matches in chunks that `visit` will find remembered then, several at a time."""
+        chunks = iter([part for part in parts if self._is_unknown(part)])
+
+        def work() -> None:
+            for chunk in chunks:  # each goes to one of the threads
+                self._check()
+                with contextlib.suppress(Corruption):  # `visit` meets it again, and notes it
+                    self._matches(chunk)
+
+        self._scanner.share(work)
+
+    def _is_unknown(self, part: ChunkReader | TailBlock) -> TypeGuard[ChunkReader]:
+        return (
+            isinstance(part, ChunkReader)
+            and self._is_in_window(part.row)
+            and part.cached_already(self._key) is None
+        )
+
     def _open(self, part: ChunkReader | TailBlock) -> contextlib.AbstractContextManager[SearchPart]:
         if isinstance(part, TailBlock):
             return contextlib.closing(TailSearch(part, self._check))
         if self._snapshot.index is None:
             raise ValueError("a snapshot with chunks has an index")
-        return contextlib.closing(ChunkSearch(part, self._snapshot.index, self._check))
+        return contextlib.closing(
+            ChunkSearch(part, self._snapshot.index, self._scanner, self._check)
+        )
 
 
 class _Candidate(NamedTuple):

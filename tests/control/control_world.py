@@ -156,6 +156,9 @@ class FailingFile:
     def truncate(self, size: int) -> None:
         self._file.truncate(size)
 
+    def descriptor(self) -> int | None:
+        return self._file.descriptor()
+
     def size(self) -> int:
         return self._file.size()
 

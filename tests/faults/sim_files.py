@@ -162,6 +162,9 @@ class SimFile:
     def size(self) -> int:
         return len(self._data.seen)
 
+    def descriptor(self) -> int | None:
+        return None
+
     def close(self) -> None:
         """Closing saves nothing."""
 

@@ -18,6 +18,7 @@ from logd.format.body import decode_body
 from logd.format.wal import Idempotency
 from logd.query.ast import Filter
 from logd.query.syntax import parse_search
+from logd.store.chunk_scans import ScanHere
 from logd.store.files import DirectoryLock, FileLayer, OsFiles
 from logd.store.layout import DataLayout, ProjectLayout
 from logd.store.limits import StoreLimits
@@ -155,7 +156,9 @@ def ask(
     """A page with its total. `filter_`: a filter, or just the text of a search."""
     if isinstance(filter_, str):
         filter_ = Filter(search=parse_search(filter_))
-    return search(snapshot, filter_, limit, after, with_total=True, check=lambda: None)
+    return search(
+        snapshot, filter_, limit, after, with_total=True, scanner=ScanHere(), check=lambda: None
+    )
 
 
 def entry(message: str, at_s: int = 0, level: int = 1, **fields: Any) -> NewEntry:

@@ -1,0 +1,237 @@
+"""Scanning chunks in processes of their own.
+
+A scan is much work and holds the interpreter lock for a good part of it: time in which a daemon
+acknowledges nothing. In other processes, of lower priority, it runs beside, on as many cores as
+there are. They are started when scans come one after the other, end after a quiet spell, and are
+never needed: whatever happens to them, the chunk is scanned in the thread that asks.
+"""
+
+import concurrent.futures
+import contextlib
+import logging
+import os
+import select
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from typing import Final
+
+import msgspec
+
+from logd.daemon.scan_worker import MAX_BYTES, ScanFailed, decode_reply, encode_job
+from logd.errors import Cancelled
+from logd.store.chunk_reader import ChunkReader
+from logd.store.chunk_scans import Check, Scan, scan_chunk
+from logd.store.selection import Bools
+
+_log = logging.getLogger("logd.logs")
+
+QUIET_SECONDS: Final = 10.0
+_WORTH_STARTING_SCANS: Final = 8
+_START_SECONDS: Final = 30.0
+_SCAN_SECONDS: Final = 60.0
+_PAUSE_SECONDS: Final = 60.0
+_CHECK_SECONDS: Final = 0.02
+_NICENESS: Final = 10
+_CACHE_SHARE: Final = 4
+
+
+class ScanProcesses:
+    """A `Scanner`. `most`: processes; with 0 all is scanned here. `cache_bytes`: what the daemon
+    itself may keep of chunks; each process keeps a fourth of that."""
+
+    def __init__(self, most: int, cache_bytes: int) -> None:
+        self._most = most
+        self._cache_bytes = cache_bytes // _CACHE_SHARE
+        self._changed = threading.Condition()
+        self._idle: list[_Worker] = []
+        self._starting: list[_Worker] = []
+        self._busy = 0
+        self._scans = 0
+        self._used_at = 0.0
+        self._not_before = 0.0
+        self._threads: concurrent.futures.ThreadPoolExecutor | None = None
+
+    # ------------------------------------------------------------ scanning
+
+    def scan(self, reader: ChunkReader, scan: Scan, check: Check) -> Bools:
+        worker = self._take(check) if self._most else None
+        if worker is None:
+            return scan_chunk(reader, scan, check)
+        try:
+            found = worker.scan(reader, scan, check)
+        except Cancelled:
+            self._give_back(worker)
+            raise
+        except (OSError, EOFError, ValueError, msgspec.MsgspecError, ScanFailed) as error:
+            self._lose(worker, error)
+            return scan_chunk(reader, scan, check)
+        except BaseException:
+            self._lose(worker, None)
+            raise
+        self._give_back(worker)
+        return scan_chunk(reader, scan, check) if found is None else found
+
+    def share(self, work: Callable[[], None]) -> None:
+        with self._changed:
+            self._welcome()
+            helpers = len(self._idle) + self._busy - 1
+            if helpers < 1:
+                return
+            if self._threads is None:
+                self._threads = concurrent.futures.ThreadPoolExecutor(self._most - 1, "scan")
+            others = [self._threads.submit(work) for _ in range(helpers)]
+        try:
+            work()
+        finally:
+            begun = [other for other in others if not other.cancel()]
+            concurrent.futures.wait(begun)
+        for other in begun:
+            other.result()
+
+    # ------------------------------------------------------------ processes
+
+    def _take(self, check: Check) -> "_Worker | None":
+        """One that is ready; where all are at work, the next. None where there is none."""
+        with self._changed:
+            self._used_at = time.monotonic()
+            self._scans += 1
+            self._welcome()
+            while not self._idle and self._busy:
+                self._changed.wait(_CHECK_SECONDS)
+                check()
+            if self._idle:
+                self._busy += 1
+                return self._idle.pop()
+            if self._scans >= _WORTH_STARTING_SCANS and not self._starting:
+                self._start()
+            return None
+
+    def _start(self) -> None:
+        if time.monotonic() < self._not_before:
+            return
+        try:
+            for _ in range(self._most):
+                self._starting.append(_Worker(self._cache_bytes))
+        except OSError as error:
+            _log.warning("a process that scans chunks cannot be started: %s", error)
+            self._not_before = time.monotonic() + _PAUSE_SECONDS
+
+    def _welcome(self) -> None:
+        """Those that have become ready meanwhile."""
+        for worker in self._starting[:]:
+            try:
+                ready = worker.is_ready()
+            except (OSError, EOFError) as error:
+                self._starting.remove(worker)
+                self._end(worker, error)
+                continue
+            if ready:
+                self._starting.remove(worker)
+                self._idle.append(worker)
+
+    def _give_back(self, worker: "_Worker") -> None:
+        with self._changed:
+            self._busy -= 1
+            self._idle.append(worker)
+            self._used_at = time.monotonic()
+            self._changed.notify()
+
+    def _lose(self, worker: "_Worker", error: Exception | None) -> None:
+        with self._changed:
+            self._busy -= 1
+            self._end(worker, error)
+            self._changed.notify()
+
+    def _end(self, worker: "_Worker", error: Exception | None) -> None:
+        if error is not None:
+            _log.warning("a process that scans chunks failed: %r", error)
+            self._not_before = time.monotonic() + _PAUSE_SECONDS
+        worker.end()
+
+    @property
+    def is_quiet(self) -> bool:
+        """There are processes, and nobody has needed them for a while."""
+        waiting = bool(self._idle or self._starting) and not self._busy
+        return waiting and time.monotonic() - self._used_at >= QUIET_SECONDS
+
+    def rest(self) -> None:
+        """Ends the processes that are not at work; scans start them again."""
+        with self._changed:
+            for worker in self._idle + self._starting:
+                worker.end()
+            self._idle.clear()
+            self._starting.clear()
+            self._scans = 0
+
+
+class _Worker:
+    """A process. Every wait for it has a deadline. One call at a time."""
+
+    def __init__(self, cache_bytes: int) -> None:
+        """Raises OSError where it cannot be started."""
+        self._socket, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        with theirs:
+            try:
+                self._process = subprocess.Popen(
+                    [sys.executable, "-P", "-m", "logd.daemon.scan_worker", str(cache_bytes)],
+                    stdin=theirs.fileno(),
+                    env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+                    start_new_session=True,  # a terminal's Ctrl-C is for the daemon
+                )
+            except OSError:
+                self._socket.close()
+                raise
+        with contextlib.suppress(OSError):  # it may have ended
+            os.setpriority(os.PRIO_PROCESS, self._process.pid, _NICENESS)
+        self._poll = select.poll()
+        self._poll.register(self._socket, select.POLLIN)
+        self._owed = 0
+        self._deadline = time.monotonic() + _START_SECONDS
+
+    def is_ready(self) -> bool:
+        """Whether it has said so. Raises EOFError, OSError."""
+        if self._poll.poll(0):
+            self._receive()
+            return True
+        if time.monotonic() > self._deadline:
+            raise TimeoutError("it does not become ready")
+        return False
+
+    def scan(self, reader: ChunkReader, scan: Scan, check: Check) -> Bools | None:
+        """None where the job is none for another process. What `check` raises ends the wait: the
+        reply is left for the next call to throw away. Raises ScanFailed, EOFError, ValueError,
+        msgspec.MsgspecError and OSError, after which nothing more may be asked."""
+        descriptor = reader.descriptor
+        message = encode_job(reader.number, reader.row, scan)
+        if descriptor is None or len(message) > MAX_BYTES:
+            return None
+        self._deadline = time.monotonic() + _SCAN_SECONDS
+        while self._owed:
+            self._await(check)
+        socket.send_fds(self._socket, [message], [descriptor])
+        self._owed += 1
+        return decode_reply(self._await(check), reader.count)
+
+    def _await(self, check: Check) -> bytes:
+        """The next reply that it owes."""
+        while not self._poll.poll(_CHECK_SECONDS * 1000):
+            check()
+            if time.monotonic() > self._deadline:
+                raise TimeoutError("it does not answer")
+        self._owed -= 1
+        return self._receive()
+
+    def _receive(self) -> bytes:
+        data = self._socket.recv(MAX_BYTES)
+        if not data:
+            raise EOFError("it ended")
+        return data
+
+    def end(self) -> None:
+        self._process.kill()
+        self._process.wait()
+        self._socket.close()
