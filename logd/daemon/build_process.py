@@ -12,7 +12,6 @@ import logging
 import os
 import select
 import subprocess
-import sys
 import time
 from collections.abc import Sequence
 from typing import Final
@@ -20,6 +19,7 @@ from typing import Final
 import msgspec
 
 from logd.daemon.build_worker import BuildFailed, encode_job, read_reply
+from logd.daemon.child import start_child
 from logd.format.chunk import BuiltChunk, IdempotencyRecord
 from logd.store.freeze import build_chunks
 from logd.store.limits import StoreLimits
@@ -85,13 +85,8 @@ class _Worker:
 
     def __init__(self) -> None:
         """Raises OSError where it cannot be started."""
-        self._process = subprocess.Popen(
-            [sys.executable, "-P", "-m", "logd.daemon.build_worker"],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            bufsize=0,
-            env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
-            start_new_session=True,  # a terminal's Ctrl-C is for the daemon
+        self._process = start_child(
+            "logd.daemon.build_worker", stdin=subprocess.PIPE, stdout=subprocess.PIPE
         )
         if self._process.stdin is None or self._process.stdout is None:
             raise OSError("no pipe to the process")

@@ -364,7 +364,7 @@ async def open_logs(
             await logs.close()
             with trio.CancelScope(shield=True):
                 await threads.freeze.run(rest)
-                await threads.freeze.run(scanner.rest)
+                await threads.freeze.run(scanner.close)
             nursery.cancel_scope.cancel()
             threads.close()
 

@@ -12,8 +12,6 @@ import logging
 import os
 import select
 import socket
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable
@@ -21,6 +19,7 @@ from typing import Final
 
 import msgspec
 
+from logd.daemon.child import start_child
 from logd.daemon.scan_worker import MAX_BYTES, ScanFailed, decode_reply, encode_job
 from logd.errors import Cancelled
 from logd.store.chunk_reader import ChunkReader
@@ -31,6 +30,7 @@ _log = logging.getLogger("logd.logs")
 
 QUIET_SECONDS: Final = 10.0
 _WORTH_STARTING_SCANS: Final = 8
+_BURST_SECONDS: Final = 1.0
 _START_SECONDS: Final = 30.0
 _SCAN_SECONDS: Final = 60.0
 _PAUSE_SECONDS: Final = 60.0
@@ -43,7 +43,8 @@ class ScanProcesses:
     """A `Scanner`. `most`: processes; with 0 all is scanned here. `cache_bytes`: what the daemon
     itself may keep of chunks; each process keeps a fourth of that."""
 
-    def __init__(self, most: int, cache_bytes: int) -> None:
+    def __init__(self, most: int, cache_bytes: int, quiet_seconds: float = QUIET_SECONDS) -> None:
+        self._quiet_seconds = quiet_seconds
         self._most = most
         self._cache_bytes = cache_bytes // _CACHE_SHARE
         self._changed = threading.Condition()
@@ -66,7 +67,7 @@ class ScanProcesses:
         except Cancelled:
             self._give_back(worker)
             raise
-        except (OSError, EOFError, ValueError, msgspec.MsgspecError, ScanFailed) as error:
+        except (OSError, EOFError, ValueError, msgspec.MsgspecError) as error:
             self._lose(worker, error)
             return scan_chunk(reader, scan, check)
         except BaseException:
@@ -78,7 +79,7 @@ class ScanProcesses:
     def share(self, work: Callable[[], None]) -> None:
         with self._changed:
             self._welcome()
-            helpers = len(self._idle) + self._busy - 1
+            helpers = self.ready - 1
             if helpers < 1:
                 return
             if self._threads is None:
@@ -97,24 +98,31 @@ class ScanProcesses:
     def _take(self, check: Check) -> "_Worker | None":
         """One that is ready; where all are at work, the next. None where there is none."""
         with self._changed:
-            self._used_at = time.monotonic()
-            self._scans += 1
+            self._note_scan()
             self._welcome()
+            if self._scans >= _WORTH_STARTING_SCANS:
+                self._start_missing()
             while not self._idle and self._busy:
                 self._changed.wait(_CHECK_SECONDS)
                 check()
             if self._idle:
                 self._busy += 1
                 return self._idle.pop()
-            if self._scans >= _WORTH_STARTING_SCANS and not self._starting:
-                self._start()
             return None
 
-    def _start(self) -> None:
-        if time.monotonic() < self._not_before:
+    def _note_scan(self) -> None:
+        now = time.monotonic()
+        if now - self._used_at > _BURST_SECONDS:
+            self._scans = 0
+        self._scans += 1
+        self._used_at = now
+
+    def _start_missing(self) -> None:
+        missing = self._most - len(self._idle) - len(self._starting) - self._busy
+        if not missing or time.monotonic() < self._not_before:
             return
         try:
-            for _ in range(self._most):
+            for _ in range(missing):
                 self._starting.append(_Worker(self._cache_bytes))
         except OSError as error:
             _log.warning("a process that scans chunks cannot be started: %s", error)
@@ -153,10 +161,15 @@ class ScanProcesses:
         worker.end()
 
     @property
+    def ready(self) -> int:
+        """How many processes there are to scan."""
+        return len(self._idle) + self._busy
+
+    @property
     def is_quiet(self) -> bool:
         """There are processes, and nobody has needed them for a while."""
         waiting = bool(self._idle or self._starting) and not self._busy
-        return waiting and time.monotonic() - self._used_at >= QUIET_SECONDS
+        return waiting and time.monotonic() - self._used_at >= self._quiet_seconds
 
     def rest(self) -> None:
         """Ends the processes that are not at work; scans start them again."""
@@ -165,7 +178,13 @@ class ScanProcesses:
                 worker.end()
             self._idle.clear()
             self._starting.clear()
-            self._scans = 0
+
+    def close(self) -> None:
+        """No scan may be under way."""
+        self.rest()
+        if self._threads is not None:
+            self._threads.shutdown()
+            self._threads = None
 
 
 class _Worker:
@@ -176,11 +195,8 @@ class _Worker:
         self._socket, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with theirs:
             try:
-                self._process = subprocess.Popen(
-                    [sys.executable, "-P", "-m", "logd.daemon.scan_worker", str(cache_bytes)],
-                    stdin=theirs.fileno(),
-                    env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
-                    start_new_session=True,  # a terminal's Ctrl-C is for the daemon
+                self._process = start_child(
+                    "logd.daemon.scan_worker", str(cache_bytes), stdin=theirs.fileno()
                 )
             except OSError:
                 self._socket.close()
@@ -202,7 +218,7 @@ class _Worker:
         return False
 
     def scan(self, reader: ChunkReader, scan: Scan, check: Check) -> Bools | None:
-        """None where the job is none for another process. What `check` raises ends the wait: the
+        """None where it cannot be done in another process. What `check` raises ends the wait: the
         reply is left for the next call to throw away. Raises ScanFailed, EOFError, ValueError,
         msgspec.MsgspecError and OSError, after which nothing more may be asked."""
         descriptor = reader.descriptor
@@ -214,7 +230,11 @@ class _Worker:
             self._await(check)
         socket.send_fds(self._socket, [message], [descriptor])
         self._owed += 1
-        return decode_reply(self._await(check), reader.count)
+        try:
+            return decode_reply(self._await(check), reader.count)
+        except ScanFailed as error:
+            _log.warning("a process could not scan a chunk: %s", error)
+            return None
 
     def _await(self, check: Check) -> bytes:
         """The next reply that it owes."""

@@ -16,7 +16,6 @@ import msgspec
 import numpy as np
 
 from logd.allocator import set_up_allocator
-from logd.errors import Corruption
 from logd.format.directory import ChunkRow
 from logd.store.cache import PartCache
 from logd.store.chunk_reader import ChunkReader
@@ -105,7 +104,7 @@ def _serve(daemon: socket.socket, cache: PartCache) -> bool:
         found = scan_chunk(ChunkReader(file, job.number, job.row, cache), job.scan, _no_check)
         reply = _Reply(np.packbits(found).tobytes())
     except Exception as error:  # noqa: BLE001  # the daemon does it itself then, and says why
-        reply = _Reply(failure="damage" if isinstance(error, Corruption) else repr(error))
+        reply = _Reply(failure=repr(error))
     finally:
         file.close()
     daemon.send(_encoder.encode(reply))
