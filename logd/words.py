@@ -50,13 +50,6 @@ def fold(text: str) -> str:
     return _NOT_ASCII.sub(lambda run: run[0].translate(table), ascii_folded)
 
 
-def fold_utf8(data: bytes) -> bytes:
-    """`fold` on UTF-8 bytes: same length, same word edges."""
-    if data.isascii():
-        return data.lower()
-    return fold(data.decode()).encode()
-
-
 def split_words(text: str) -> list[str]:
     """The words of a text, in order, as they stand (not folded)."""
     return _WORD.findall(text)

@@ -3,7 +3,7 @@ import sys
 from hypothesis import given
 from hypothesis import strategies as st
 
-from logd.words import DIGIT_BYTE, WORD_BYTE, fold, fold_utf8, split_words
+from logd.words import DIGIT_BYTE, WORD_BYTE, fold, split_words
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]))
 ASCII_TEXTS = st.text(st.characters(max_codepoint=0x7F))
@@ -51,11 +51,6 @@ def test_folding_twice_is_folding_once_for_every_character() -> None:
 @given(TEXTS | MIXED_TEXTS | ASCII_TEXTS)
 def test_folding_is_done_character_by_character(text: str) -> None:
     assert fold(text) == "".join(fold(character) for character in text)
-
-
-@given(TEXTS | MIXED_TEXTS | ASCII_TEXTS)
-def test_folding_utf8_is_folding_the_text(text: str) -> None:
-    assert fold_utf8(text.encode()) == fold(text).encode()
 
 
 @given(TEXTS | MIXED_TEXTS | ASCII_TEXTS)

@@ -57,10 +57,10 @@ from logd.entry import Seq
 from logd.format import postings, vocabulary
 from logd.format.body import Batch
 from logd.format.columns import decompress, from_planes, narrowest, to_planes
+from logd.format.folding import fold_utf8
 from logd.format.separated import SEPARATOR, Numbering
 from logd.format.split_column import Frame, SplitColumn, Texts, frame, frame_codes
 from logd.format.wal import Idempotency
-from logd.words import fold_utf8
 
 MARKER: Final = b"\xfeCK\xff"
 VERSION: Final = 1

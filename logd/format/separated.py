@@ -12,8 +12,6 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from logd.words import fold_utf8
-
 SEPARATOR: Final = b"\xfe"
 _SEPARATOR_CODE: Final = 0xFE
 
@@ -71,20 +69,6 @@ class Numbering(dict[bytes, int]):
     def encode(self, blob: bytes) -> Int64s:
         """int64[n]: the number of each of at least one separated text."""
         return np.fromiter(map(self.__getitem__, blob.split(SEPARATOR)), np.int64)
-
-
-_TO_TEXT: Final = bytes(0x20 if code >= 0xF8 else code for code in range(256))
-
-
-def fold_separated(blob: bytes) -> bytes:
-    """All texts folded (`words.fold`), of the same length; bytes that never occur in UTF-8, such as
-    separators and placeholders, stay as they are."""
-    text = blob.translate(_TO_TEXT)
-    if text.isascii():
-        return blob.lower()
-    folded = np.frombuffer(fold_utf8(text), np.uint8)
-    array = np.frombuffer(blob, np.uint8)
-    return np.where(array >= 0xF8, array, folded).tobytes()
 
 
 def concatenate(blobs: Sequence[bytes]) -> bytes:

@@ -49,8 +49,9 @@ from logd.format.columns import (
     narrowest,
     to_planes,
 )
+from logd.format.folding import fold_utf8
 from logd.format.pages import PageDirectory, encode_pages
-from logd.format.separated import SEPARATOR, Numbering, fold_separated
+from logd.format.separated import SEPARATOR, Numbering
 
 MAGIC: Final = b"LVOC"
 TEMPLATE, SOURCE, TAG_LIST = 0, 1, 2
@@ -112,7 +113,7 @@ def _occurrences(texts: Sequence[Sequence[bytes]], numbers: Numbering) -> Iterat
     for kind, of_kind in enumerate(texts):
         for begin, end in _slices(of_kind):
             joined = SEPARATOR.join(of_kind[begin:end])
-            tokens = _WORD_OR_SEPARATOR.findall(fold_separated(joined))
+            tokens = _WORD_OR_SEPARATOR.findall(fold_utf8(joined))
             word = np.fromiter(map(numbers.__getitem__, tokens), np.int64, len(tokens))
             is_word = word != numbers[SEPARATOR]
             code = begin + np.cumsum(~is_word)

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from logd.format.ascending import among
-from logd.format.separated import fold_separated
+from logd.format.folding import fold_utf8
 from logd.format.slot_rows import SLOT_BITS, slot_keys
 from logd.query.ast import And, Node, Not, Or, Term, Word, WordKind
 from logd.query.match import matches
@@ -159,4 +159,4 @@ def _plain_candidates(reader: ChunkReader, block: int, words: Sequence[Word]) ->
     """Rows of a block whose meta may hold all words."""
     raw, at = reader.plain_metas(block)
     needles = [word.text.encode() for word in words]
-    return candidate_texts(fold_separated(raw), at, needles)
+    return candidate_texts(fold_utf8(raw), at, needles)

@@ -15,7 +15,8 @@ import numpy as np
 import numpy.typing as npt
 
 from logd.format.ascending import distinct
-from logd.format.separated import SEPARATOR, fold_separated
+from logd.format.folding import fold_utf8
+from logd.format.separated import SEPARATOR
 from logd.format.templates import PLACEHOLDER
 from logd.query.ast import Word, WordKind
 from logd.words import WORD_BYTE
@@ -58,7 +59,7 @@ class PhrasePlaces(msgspec.Struct, frozen=True):
 def find_phrase(words: Sequence[Word], templates: bytes) -> PhrasePlaces:
     """Where in the separated templates, at least one, the words may match side by side."""
     # where all words are variables' there is nothing to compare in the templates but their gaps
-    folded = fold_separated(templates) if any(map(may_be_static, words)) else templates
+    folded = fold_utf8(templates) if any(map(may_be_static, words)) else templates
     pattern = _pattern(tuple(words))
     able = [word for word in words if _may_be_variable(word)]
     found: dict[tuple[Word, ...], list[int]] = {}

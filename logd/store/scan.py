@@ -7,9 +7,9 @@ import numpy as np
 import numpy.typing as npt
 
 from logd.format.ascending import common, distinct
+from logd.format.folding import fold_utf8
 from logd.query.ast import Word, WordKind
 from logd.store.split_column import SplitColumn
-from logd.words import fold_utf8
 
 Int64s = npt.NDArray[np.int64]
 Codes = npt.NDArray[np.integer[Any]]

@@ -15,7 +15,8 @@ import numpy as np
 import numpy.typing as npt
 
 from logd.format.ascending import distinct
-from logd.format.separated import SEPARATOR, fold_separated
+from logd.format.folding import fold_utf8
+from logd.format.separated import SEPARATOR
 from logd.format.slot_rows import SLOT_BITS, slot_keys
 from logd.format.templates import PLACEHOLDER
 from logd.query.ast import Term
@@ -46,7 +47,7 @@ class StaticMetas:
         self._column = column
         self._term = term
         self._templates = column.templates().blob.split(SEPARATOR)
-        folded = fold_separated(column.templates().blob).split(SEPARATOR)
+        folded = fold_utf8(column.templates().blob).split(SEPARATOR)
         escaped = np.array([b"\\" in text for text in folded], np.bool_)
         needles = [word.text.encode() for word in term.words]
         self._holding = [  # with an escape the words of the text are not those of the value

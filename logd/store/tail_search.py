@@ -12,7 +12,8 @@ import numpy.typing as npt
 
 from logd.entry import LEVELS, Entry, Seq
 from logd.format.body import Batch
-from logd.format.separated import Numbering, edges, fold_separated
+from logd.format.folding import fold_utf8
+from logd.format.separated import Numbering, edges
 from logd.format.vocabulary import SOURCE, TAG_LIST
 from logd.query.ast import Field, Term, Word, WordKind
 from logd.query.match import matches, matches_words
@@ -87,7 +88,7 @@ class _Derived:
 
     def _folded(self, name: str) -> tuple[bytes, Int64s]:
         blob, at = self.column(name)
-        return fold_separated(blob), at  # folding keeps lengths
+        return fold_utf8(blob), at  # folding keeps lengths
 
     def sources(self) -> _Dictionary:
         if self._sources is None:

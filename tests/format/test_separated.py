@@ -10,11 +10,9 @@ from logd.format.separated import (
     Numbering,
     concatenate,
     edges,
-    fold_separated,
     join_texts,
     longest,
 )
-from logd.words import fold
 
 TEXTS = st.lists(messages, min_size=1, max_size=8)
 
@@ -55,17 +53,6 @@ def test_another_count_than_that_of_the_texts_is_refused(texts: list[str], count
 @given(TEXTS)
 def test_the_longest_is_measured_in_bytes(texts: list[str]) -> None:
     assert longest(join_texts(texts), len(texts)) == max(len(text.encode()) for text in texts)
-
-
-@unhurried
-@given(TEXTS)
-def test_folding_separated_texts_is_folding_each(texts: list[str]) -> None:
-    assert fold_separated(join_texts(texts)) == join_texts([fold(text) for text in texts])
-
-
-def test_folding_leaves_bytes_that_are_no_utf8_alone() -> None:
-    assert fold_separated(b"A\xfe\xff\xfeB\xff") == b"a\xfe\xff\xfeb\xff"
-    assert fold_separated("É\0A".encode() + b"\xfe\xffB") == "é\0a".encode() + b"\xfe\xffb"
 
 
 @unhurried
