@@ -33,7 +33,6 @@ from logd.daemon.admin import open_admin_socket, serve_admin
 from logd.daemon.build_process import BuildProcess
 from logd.daemon.identity import Identity
 from logd.daemon.logs import Logs, open_logs
-from logd.daemon.scan_processes import ScanProcesses
 from logd.door import systemd
 from logd.door.limits import limits_of
 from logd.door.listener import Door, load_tls, open_listeners
@@ -209,8 +208,8 @@ def _logs(config: Config, layout: DataLayout) -> AbstractAsyncContextManager[Log
     store = Store(OsFiles(), layout, store_limits(config), time.time_ns, builder)
     relaxed = config.durability == "interval"
     interval_s = config.sync_interval_ms / 1000 if relaxed else None
-    scanner = ScanProcesses(min(config.scan_processes, os.cpu_count() or 1), config.cache_bytes)
-    return open_logs(store, time.time_ns, config.query_threads, interval_s, builder.rest, scanner)
+    scanners = min(config.scan_processes, os.cpu_count() or 1)
+    return open_logs(store, time.time_ns, config.query_threads, interval_s, builder.rest, scanners)
 
 
 @cache

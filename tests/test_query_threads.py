@@ -36,7 +36,7 @@ class EndlessQuery:
 
 
 async def test_a_query_gives_its_result(pool: WorkPool) -> None:
-    assert await pool.run_cancellable(lambda check: 7, CancelFlag(60)) == 7
+    assert await pool.run_cancellable(lambda check: 7, CancelFlag(60, pool)) == 7
 
 
 async def test_a_query_gives_its_error(pool: WorkPool) -> None:
@@ -44,14 +44,14 @@ async def test_a_query_gives_its_error(pool: WorkPool) -> None:
         raise KeyError("x")
 
     with pytest.raises(KeyError):
-        await pool.run_cancellable(fail, CancelFlag(60))
+        await pool.run_cancellable(fail, CancelFlag(60, pool))
 
 
 async def test_a_cancelled_query_has_ended_when_its_caller_goes_on(pool: WorkPool) -> None:
     query = EndlessQuery()
     with trio.CancelScope() as scope:
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(pool.run_cancellable, query, CancelFlag(60))
+            nursery.start_soon(pool.run_cancellable, query, CancelFlag(60, pool))
             await trio.to_thread.run_sync(query.begun.wait)
             scope.cancel()
     assert scope.cancelled_caught
@@ -62,18 +62,18 @@ async def test_a_query_that_was_cancelled_before_does_not_begin(pool: WorkPool) 
     query = EndlessQuery()
     with trio.CancelScope() as scope:
         scope.cancel()
-        await pool.run_cancellable(query, CancelFlag(60))
+        await pool.run_cancellable(query, CancelFlag(60, pool))
     assert scope.cancelled_caught
     assert not query.begun.is_set()
 
 
 async def test_a_query_whose_time_is_over_is_stopped(pool: WorkPool) -> None:
     with pytest.raises(Cancelled):
-        await pool.run_cancellable(EndlessQuery(), CancelFlag(0))
+        await pool.run_cancellable(EndlessQuery(), CancelFlag(0, pool))
 
 
 async def test_waiting_queries_are_counted(pool: WorkPool) -> None:
-    query, flag = EndlessQuery(), CancelFlag(60)
+    query, flag = EndlessQuery(), CancelFlag(60, pool)
     with trio.CancelScope() as scope:
         async with trio.open_nursery() as nursery:
             for _ in range(3):

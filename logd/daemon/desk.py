@@ -310,7 +310,7 @@ class Desk:
     @contextmanager
     def reading(self, deadline_s: float) -> Iterator[CancelFlag]:
         """While a query holds a snapshot."""
-        flag = CancelFlag(deadline_s)
+        flag = CancelFlag(deadline_s, self._threads.wal)
         self._flags.add(flag)
         try:
             yield flag

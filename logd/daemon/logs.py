@@ -348,12 +348,15 @@ async def open_logs(
     query_threads: int,
     sync_interval_s: float | None,
     rest: Callable[[], None],
-    scanner: ScanProcesses,
+    scan_processes: int,
 ) -> AsyncIterator[Logs]:
     """Logs on an open store, with their background tasks; the store is closed at the end. `rest()`
-    ends what the store's chunk builder holds on to, until it is needed again."""
+    ends what the store's chunk builder holds on to, until it is needed again. `scan_processes`:
+    at most so many scan chunks for queries."""
     async with trio.open_nursery() as nursery:
         threads = Threads(query_threads)
+        cache_bytes = store.limits.cache_bytes
+        scanner = ScanProcesses(scan_processes, cache_bytes, threads.wal.is_busy)
         logs = Logs(store, clock, threads, nursery, sync_interval_s, rest, scanner)
         nursery.start_soon(logs.upkeep.run)
         nursery.start_soon(logs.sync_in_intervals)

@@ -41,9 +41,17 @@ _CACHE_SHARE: Final = 4
 
 class ScanProcesses:
     """A `Scanner`. `most`: processes; with 0 all is scanned here. `cache_bytes`: what the daemon
-    itself may keep of chunks; each process keeps a fourth of that."""
+    itself may keep of chunks; each process keeps a fourth of that. `is_writing()`: entries come in,
+    and go first."""
 
-    def __init__(self, most: int, cache_bytes: int, quiet_seconds: float = QUIET_SECONDS) -> None:
+    def __init__(
+        self,
+        most: int,
+        cache_bytes: int,
+        is_writing: Callable[[], bool],
+        quiet_seconds: float = QUIET_SECONDS,
+    ) -> None:
+        self._is_writing = is_writing
         self._quiet_seconds = quiet_seconds
         self._most = most
         self._cache_bytes = cache_bytes // _CACHE_SHARE
@@ -63,7 +71,7 @@ class ScanProcesses:
         if worker is None:
             return scan_chunk(reader, scan, check)
         try:
-            found = worker.scan(reader, scan, check)
+            found = worker.scan(reader, scan, check, gently=self._is_writing())
         except Cancelled:
             self._give_back(worker)
             raise
@@ -79,7 +87,7 @@ class ScanProcesses:
     def share(self, work: Callable[[], None]) -> None:
         with self._changed:
             self._welcome()
-            helpers = self.ready - 1
+            helpers = min(self.ready, self._at_once) - 1
             if helpers < 1:
                 return
             if self._threads is None:
@@ -102,7 +110,7 @@ class ScanProcesses:
             self._welcome()
             if self._scans >= _WORTH_STARTING_SCANS:
                 self._start_missing()
-            while not self._idle and self._busy:
+            while self._busy and (not self._idle or self._busy >= self._at_once):
                 self._changed.wait(_CHECK_SECONDS)
                 check()
             if self._idle:
@@ -161,6 +169,12 @@ class ScanProcesses:
         worker.end()
 
     @property
+    def _at_once(self) -> int:
+        """How many may be at work. One core is left to those who write: where all are taken they
+        wait for a tick of the system's clock, now and then, at every step."""
+        return max(1, self._most - 1) if self._is_writing() else self._most
+
+    @property
     def ready(self) -> int:
         """How many processes there are to scan."""
         return len(self._idle) + self._busy
@@ -217,12 +231,12 @@ class _Worker:
             raise TimeoutError("it does not become ready")
         return False
 
-    def scan(self, reader: ChunkReader, scan: Scan, check: Check) -> Bools | None:
+    def scan(self, reader: ChunkReader, scan: Scan, check: Check, *, gently: bool) -> Bools | None:
         """None where it cannot be done in another process. What `check` raises ends the wait: the
         reply is left for the next call to throw away. Raises ScanFailed, EOFError, ValueError,
         msgspec.MsgspecError and OSError, after which nothing more may be asked."""
         descriptor = reader.descriptor
-        message = encode_job(reader.number, reader.row, scan)
+        message = encode_job(reader.number, reader.row, scan, gently=gently)
         if descriptor is None or len(message) > MAX_BYTES:
             return None
         self._deadline = time.monotonic() + _SCAN_SECONDS

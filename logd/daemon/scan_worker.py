@@ -16,6 +16,7 @@ import msgspec
 import numpy as np
 
 from logd.allocator import set_up_allocator
+from logd.daemon.turns import Turns
 from logd.format.directory import ChunkRow
 from logd.store.cache import PartCache
 from logd.store.chunk_reader import ChunkReader
@@ -28,11 +29,12 @@ MAX_BYTES: Final = 128 << 10
 
 
 class _Job(msgspec.Struct, frozen=True):
-    """`number`: what the daemon tells open files apart by."""
+    """`number`: what the daemon tells open files apart by. `gently`: others write meanwhile."""
 
     number: int
     row: ChunkRow
     scan: Scan
+    gently: bool
 
 
 class _Reply(msgspec.Struct, frozen=True):
@@ -61,8 +63,8 @@ _job_decoder: Final = msgspec.msgpack.Decoder(_Job, dec_hook=_decode_array)
 _reply_decoder: Final = msgspec.msgpack.Decoder(_Reply)
 
 
-def encode_job(number: int, row: ChunkRow, scan: Scan) -> bytes:
-    return _encoder.encode(_Job(number, row, scan))
+def encode_job(number: int, row: ChunkRow, scan: Scan, *, gently: bool) -> bytes:
+    return _encoder.encode(_Job(number, row, scan, gently))
 
 
 def decode_reply(data: bytes, count: int) -> Bools:
@@ -101,7 +103,8 @@ def _serve(daemon: socket.socket, cache: PartCache) -> bool:
     file = OsFile(Path("segment"), descriptor)
     try:
         job = _job_decoder.decode(data)
-        found = scan_chunk(ChunkReader(file, job.number, job.row, cache), job.scan, _no_check)
+        check = Turns().take_rest if job.gently else _no_check
+        found = scan_chunk(ChunkReader(file, job.number, job.row, cache), job.scan, check)
         reply = _Reply(np.packbits(found).tobytes())
     except Exception as error:  # noqa: BLE001  # the daemon does it itself then, and says why
         reply = _Reply(failure=repr(error))
@@ -112,7 +115,7 @@ def _serve(daemon: socket.socket, cache: PartCache) -> bool:
 
 
 def _no_check() -> None:
-    """One chunk is one slice: the daemon waits no longer for it than it likes."""
+    """The daemon waits no longer for a chunk than it likes."""
 
 
 if __name__ == "__main__":

@@ -12,6 +12,7 @@ from typing import Any, Final, NamedTuple, TypeVar, cast
 import outcome
 import trio
 
+from logd.daemon.turns import Turns
 from logd.errors import Cancelled
 
 T = TypeVar("T")
@@ -19,6 +20,7 @@ T = TypeVar("T")
 _WAL_THREADS: Final = 16
 _FREEZE_THREADS: Final = 1
 _DECODE_THREADS: Final = 2
+_BUSY_SECONDS: Final = 0.01
 
 
 class Threads:
@@ -47,6 +49,7 @@ class WorkPool:
         self._jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
         self._threads: list[threading.Thread] = []
         self._busy = 0
+        self._used_at = 0.0
 
     async def run(self, call: Callable[[], T]) -> T:
         """What `call()` returns or raises. Not cancellable."""
@@ -85,9 +88,14 @@ class WorkPool:
 
     def _begin(self, job: "_Job") -> None:
         self._busy += 1
+        self._used_at = time.monotonic()
         if self._busy > len(self._threads) and len(self._threads) < self._max_threads:
             self._start_thread()
         self._jobs.put(job)
+
+    def is_busy(self) -> bool:
+        """Whether it was given a call lately."""
+        return time.monotonic() - self._used_at < _BUSY_SECONDS
 
     @property
     def waiting(self) -> int:
@@ -172,13 +180,17 @@ def _not_abortable(_raise_cancel: object) -> trio.lowlevel.Abort:
 
 
 class CancelFlag:
-    """Seen by a thread between its slices."""
+    """Seen by a thread between its slices of work on a query."""
 
-    def __init__(self, deadline_s: float) -> None:
+    def __init__(self, deadline_s: float, writers: WorkPool) -> None:
         self._deadline = time.monotonic() + deadline_s
+        self._writers = writers
+        self._turns = Turns()
         self.is_set = False
 
     def check(self) -> None:
-        """Raises Cancelled once the flag is set or the time is over."""
+        """Raises Cancelled once the flag is set or the time is over. Lets those who write run."""
         if self.is_set or time.monotonic() > self._deadline:
             raise Cancelled("the query was stopped")
+        if self._writers.is_busy():
+            self._turns.take_rest()

@@ -1,6 +1,7 @@
 """The newest rows of a listing, gathered from part after part."""
 
-from typing import Protocol
+from collections.abc import Callable
+from typing import Final, Protocol
 
 import msgspec
 import numpy as np
@@ -10,6 +11,9 @@ from logd.entry import Entry, Seq
 from logd.errors import Corruption
 
 Int64s = npt.NDArray[np.int64]
+Check = Callable[[], None]
+
+_SLICE_ROWS: Final = 32
 
 
 class Readable(Protocol):
@@ -76,11 +80,12 @@ class Page:
         return owner, np.lexsort((seqs, times))[::-1]
 
     def finish(
-        self, limit: int, damage: list[Corruption]
+        self, limit: int, damage: list[Corruption], check: Check
     ) -> tuple[list[Entry], tuple[int, Seq] | None]:
         """(the newest `limit` entries, newest first; the last one's order key if rows follow).
 
-        A part whose rows cannot be read is added to `damage` and left out.
+        A part whose rows cannot be read is added to `damage` and left out. `check()` is called
+        between slices of work and raises to end it.
         """
         if not self._found:
             return [], None
@@ -92,7 +97,7 @@ class Page:
         for number, candidates in enumerate(self._found):
             rows = np.sort(candidates.rows[chosen[owner == number]])
             try:
-                entries = candidates.part.entries(rows) if len(rows) else []
+                entries = _read(candidates.part, rows, check)
             except Corruption as error:
                 damage.append(error)
                 continue
@@ -103,3 +108,12 @@ class Page:
         times = np.concatenate([c.times for c in self._found])
         seqs = np.concatenate([c.seqs for c in self._found])
         return newest_first, (int(times[keep[-1]]), Seq(int(seqs[keep[-1]])))
+
+
+def _read(part: Readable, rows: Int64s, check: Check) -> list[Entry]:
+    """The entries of ascending rows."""
+    entries: list[Entry] = []
+    for start in range(0, len(rows), _SLICE_ROWS):
+        check()
+        entries += part.entries(rows[start : start + _SLICE_ROWS])
+    return entries

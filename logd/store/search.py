@@ -74,7 +74,7 @@ def search(
         wanted = wanted and (after is None or candidate.min_ts_ns <= after.ts_ns)
         if wanted or with_total:
             work.visit(candidate.part, wanted=wanted)
-    entries, last = work.page.finish(limit, work.damage)
+    entries, last = work.page.finish(limit, work.damage, check)
     return Found(tuple(entries), work.total if with_total else None, last, tuple(work.damage))
 
 

@@ -36,6 +36,14 @@ class _Dictionary(msgspec.Struct, frozen=True):
     codes: Int64s
 
 
+class _Texts(msgspec.Struct, frozen=True):
+    """A column, folded: separated texts, their edges, and where in them words begin."""
+
+    folded: bytes
+    edges: Int64s
+    word_starts: npt.NDArray[np.uint32]
+
+
 class _Derived:
     """What searches of a block share; made once, on demand. Two threads may make the same part at
     once: both make the same."""
@@ -43,7 +51,7 @@ class _Derived:
     def __init__(self, batch: Batch) -> None:
         self._batch = batch
         self._order: Int64s | None = None
-        self._messages: tuple[bytes, Int64s] | None = None
+        self._messages: _Texts | None = None
         self._metas: tuple[bytes, Int64s] | None = None
         self._sources: _Dictionary | None = None
         self._tag_lists: _Dictionary | None = None
@@ -75,13 +83,14 @@ class _Derived:
             self._order = np.argsort(ts, kind="stable")
         return self._order
 
-    def messages(self) -> tuple[bytes, Int64s]:
-        """(folded messages, edges)."""
+    def messages(self) -> _Texts:
         if self._messages is None:
-            self._messages = self._folded("messages")
+            folded, at = self._folded("messages")
+            self._messages = _Texts(folded, at, _word_starts(folded))
         return self._messages
 
     def metas(self) -> tuple[bytes, Int64s]:
+        """(folded metas, edges)."""
         if self._metas is None:
             self._metas = self._folded("metas")
         return self._metas
@@ -204,17 +213,18 @@ class TailSearch:
         return ByText(kind, hits) if hits.any() else NONE
 
     def _message(self, words: Sequence[Word]) -> Selection:
-        folded, at = self._derived.messages()
-        found = _rows_with(folded, at, words[0])
+        texts = self._derived.messages()
+        found = _rows_with(texts, words[0])
         for word in words[1:]:
-            found &= _rows_with(folded, at, word)
+            found &= _rows_with(texts, word)
         if len(words) > 1:
             self._keep_adjacent(found, words)
         return Rows(found) if found.any() else NONE
 
     def _keep_adjacent(self, found: Bools, words: Sequence[Word]) -> None:
         """Of the rows that hold all words, those that hold them side by side."""
-        folded, at = self._derived.messages()
+        texts = self._derived.messages()
+        folded, at = texts.folded, texts.edges
         for step, row in enumerate(np.flatnonzero(found).tolist()):
             if step % _CHECK_EVERY == 0:
                 self._check()
@@ -237,24 +247,47 @@ def _texts_at(blob: bytes, at: Int64s, rows: Int64s) -> list[bytes]:
     return [blob[start : stop - 1] for start, stop in zip(starts, stops, strict=True)]
 
 
-def _rows_with(folded: bytes, at: Int64s, word: Word) -> Bools:
-    """bool[count]: which of the folded, separated texts hold the word.
-
-    `bytes.split` finds all places at once. It finds them without overlaps; one that begins at a
-    word's edge never overlaps an earlier one, which would have to hold the byte before the edge.
-    """
+def _rows_with(texts: "_Texts", word: Word) -> Bools:
+    """bool[count]: which of the texts hold the word."""
     wanted = word.text.encode()
-    pieces = folded.split(wanted)
-    places = np.cumsum(np.fromiter(map(len, pieces), np.int64, len(pieces)) + len(wanted))[:-1]
-    places -= len(wanted)
-    framed = np.frombuffer(b"\xfe" + folded + b"\xfe", np.uint8)
-    if word.kind is not WordKind.SUBSTRING:
-        places = places[~_IS_WORD[framed[places]]]
+    if word.kind is WordKind.SUBSTRING:
+        places = _places_of(texts.folded, wanted)
+    else:
+        places = _beginning_with(texts, wanted)
     if word.kind is WordKind.EXACT:
-        places = places[~_IS_WORD[framed[places + len(wanted) + 1]]]
-    found = np.zeros(len(at) - 1, np.bool_)
-    found[np.searchsorted(at, places, side="right") - 1] = True
+        ends = places + len(wanted)
+        inside = np.flatnonzero(ends < len(texts.folded))
+        goes_on = inside[_IS_WORD[np.frombuffer(texts.folded, np.uint8)[ends[inside]]]]
+        places = np.delete(places, goes_on)
+    found = np.zeros(len(texts.edges) - 1, np.bool_)
+    found[np.searchsorted(texts.edges, places, side="right") - 1] = True
     return found
+
+
+def _beginning_with(texts: "_Texts", wanted: bytes) -> Int64s:
+    """Where words begin with these bytes. Byte after byte is compared: quicker than to look for
+    them everywhere, and other threads run meanwhile."""
+    array = np.frombuffer(texts.folded, np.uint8)
+    places = texts.word_starts
+    places = places[: np.searchsorted(places, len(array) - len(wanted), side="right")]
+    for offset, byte in enumerate(wanted):
+        places = places.compress(array.take(places + offset if offset else places) == byte)
+    return places.astype(np.int64)
+
+
+def _places_of(folded: bytes, wanted: bytes) -> Int64s:
+    """Where the bytes occur, without overlaps: `bytes.split` finds all places at once."""
+    pieces = folded.split(wanted)
+    ends = np.cumsum(np.fromiter(map(len, pieces), np.int64, len(pieces)) + len(wanted))
+    places: Int64s = ends[:-1] - len(wanted)
+    return places
+
+
+def _word_starts(folded: bytes) -> npt.NDArray[np.uint32]:
+    inside = _IS_WORD[np.frombuffer(folded, np.uint8)]
+    starts = inside.copy()
+    starts[1:] &= ~inside[:-1]
+    return np.flatnonzero(starts).astype(np.uint32)
 
 
 def _matches_text(words: Sequence[Word], text: bytes) -> bool:

@@ -81,7 +81,7 @@ def workers() -> list[int]:
 
 @pytest.fixture
 def processes() -> Iterator[ScanProcesses]:
-    scanner = ScanProcesses(2, CACHE_BYTES)
+    scanner = ScanProcesses(2, CACHE_BYTES, lambda: False)
     try:
         yield scanner
     finally:
@@ -154,7 +154,7 @@ def found_by(scanner: Scanner, world: World, text: str, limit: int = 10_000) -> 
 @pytest.mark.parametrize("text", SEARCHES)
 @pytest.mark.parametrize("limit", [3, 10_000])
 def test_searches_find_the_same(world: World, text: str, limit: int) -> None:
-    scanner = ScanProcesses(2, CACHE_BYTES)
+    scanner = ScanProcesses(2, CACHE_BYTES, lambda: False)
     try:
         warmed(scanner, world.project.snapshot().chunks[0])
         here = found_by(ScanHere(), world, text, limit)
@@ -185,7 +185,7 @@ def test_a_few_scans_start_no_process(processes: ScanProcesses, chunk: ChunkRead
 
 
 def test_without_processes_all_is_scanned_here(chunk: ChunkReader) -> None:
-    scanner = ScanProcesses(0, CACHE_BYTES)
+    scanner = ScanProcesses(0, CACHE_BYTES, lambda: False)
     for _ in range(30):
         scan_here_too(scanner, chunk, META)
     assert workers() == []
@@ -268,7 +268,7 @@ def test_a_job_that_fits_no_message_is_done_here(
 
 
 def test_they_rest_when_nobody_needs_them(chunk: ChunkReader) -> None:
-    scanner = ScanProcesses(2, CACHE_BYTES, quiet_seconds=0.5)
+    scanner = ScanProcesses(2, CACHE_BYTES, lambda: False, quiet_seconds=0.5)
     try:
         first = warmed(scanner, chunk)
         until(lambda: scanner.is_quiet)
@@ -285,7 +285,7 @@ def test_where_they_cannot_be_started_all_is_scanned_here(
 ) -> None:
     for program in ("/nowhere/python", "/bin/false"):
         monkeypatch.setattr(sys, "executable", program)
-        scanner = ScanProcesses(2, CACHE_BYTES)
+        scanner = ScanProcesses(2, CACHE_BYTES, lambda: False)
         for _ in range(30):
             scan_here_too(scanner, chunk, META)
         scanner.close()
@@ -333,7 +333,7 @@ def test_they_end_with_their_daemon(tmp_path: Path) -> None:
     script = (
         "import os, sys; sys.path[:0] = sys.argv[1:]\n"
         "import test_scan_processes as t\n"
-        "scanner = t.ScanProcesses(2, t.CACHE_BYTES)\n"
+        "scanner = t.ScanProcesses(2, t.CACHE_BYTES, lambda: False)\n"
         "with t.new_world(t.LIMITS) as world:\n"
         "    world.store_entries([t.entry(t.said(n), n) for n in range(t.ENTRIES)])\n"
         "    world.project.freeze()\n"
