@@ -72,7 +72,8 @@ def narrowest(width: int) -> npt.DTypeLike:
 
 
 def from_planes(raw: bytes, count: int, dtype: npt.DTypeLike) -> npt.NDArray[Any]:
-    """The column of `count` items. Raises ValueError if the bytes do not divide into planes."""
+    """The column of `count` items, read-only where it is no more than a view of its only plane.
+    Raises ValueError if the bytes do not divide into planes."""
     kind = np.dtype(dtype)
     if count == 0:
         if raw:
@@ -82,7 +83,8 @@ def from_planes(raw: bytes, count: int, dtype: npt.DTypeLike) -> npt.NDArray[Any
     if rest or not 1 <= width <= kind.itemsize:
         raise ValueError(f"planes: {len(raw)} bytes for {count} items of {kind.itemsize} bytes")
     planes = np.frombuffer(raw, np.uint8).reshape(width, count)
-    out: npt.NDArray[Any] = planes[0].astype(kind)
-    for position in range(1, width):
-        out |= planes[position].astype(kind) << kind.type(8 * position)
+    out: npt.NDArray[Any] = planes[width - 1].astype(kind, copy=False)
+    for position in range(width - 2, -1, -1):
+        out <<= kind.type(8)
+        out |= planes[position]
     return out

@@ -6,7 +6,9 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
+from logd.format.marks import counts_between, places_of
 from logd.format.separated import SEPARATOR
+from logd.format.templates import PLACEHOLDER
 
 Int64s = npt.NDArray[np.int64]
 Rows = npt.NDArray[np.integer[Any]]
@@ -83,10 +85,10 @@ class Times(msgspec.Struct, frozen=True):
 def decode_templates(blob: bytes) -> Templates:
     """Of separated templates, at least one."""
     array = np.frombuffer(blob, np.uint8)
-    marks = np.flatnonzero(array >= SEPARATOR[0])  # nothing else stands above it
-    separators = np.flatnonzero(array[marks] == SEPARATOR[0])
+    separators = places_of(array == SEPARATOR[0])
     edges = np.zeros(len(separators) + 2, np.uint32)
-    edges[1:-1] = marks[separators] + 1
+    edges[1:-1] = separators
+    edges[1:-1] += 1
     edges[-1] = len(blob) + 1
-    slots = np.diff(separators, prepend=-1, append=len(marks)) - 1
+    slots = counts_between(array == PLACEHOLDER[0], np.minimum(edges, len(blob)))
     return Templates(blob, edges, slots)
