@@ -115,7 +115,7 @@ class PartCache:
     def _put(self, key: Hashable, value: object, size: int) -> None:
         if self._find(key) is not None:  # another thread was quicker
             return
-        owner, most = self._new, self._max_bytes
+        owner, most = self._new, float(self._max_bytes)
         for largest, of_list, items in self._small:
             if size <= largest:
                 owner, most = items, of_list

@@ -1,5 +1,7 @@
 """Flags by the bit: where they are, and how many stand between edges."""
 
+import itertools
+
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
@@ -28,5 +30,5 @@ def test_places_in_one_octet_and_far_apart() -> None:
 def test_counts_are_those_of_the_flags_between_edges(flags: list[bool], edges: list[int]) -> None:
     ascending = sorted(min(edge, len(flags)) for edge in edges)
     found = counts_between(np.array(flags, np.bool_), np.array(ascending, np.uint32))
-    pairs = zip(ascending, ascending[1:], strict=False)
+    pairs = itertools.pairwise(ascending)
     assert found.tolist() == [sum(flags[start:stop]) for start, stop in pairs]
