@@ -11,41 +11,42 @@ import numpy.typing as npt
 
 Int64s = npt.NDArray[np.int64]
 Ints = npt.NDArray[np.integer[Any]]
-Bools = npt.NDArray[np.bool_]
+Bytes = npt.NDArray[np.uint8]
+Words = npt.NDArray[np.uint64]
 
 _BELOW: Final = np.array([(1 << bit) - 1 for bit in range(64)], np.uint64)
-_SHORT: Final = 65_536
+_SLICE: Final = 1 << 16  # what is computed on the way stays in the cache
 
 
-def places_of(flags: Bools) -> Int64s:
-    """Where the flags are set, ascending; quick where few of many are."""
-    if len(flags) < _SHORT:
-        return np.flatnonzero(flags)
-    words = _packed(flags, np.dtype("<u2"))
+def marks_of(text: Bytes, byte: int) -> Words:
+    """uint64[text // 64 + 1]: a bit for each byte of the text, lowest first, set where it is that
+    byte, and at least one bit beyond them."""
+    words = np.zeros(len(text) // 64 + 1, "<u8")
+    octets = words.view(np.uint8)
+    for at in range(0, len(text), _SLICE):
+        some = np.packbits(text[at : at + _SLICE] == byte, bitorder="little")
+        octets[at // 8 : at // 8 + len(some)] = some
+    return words
+
+
+def places_of(marks: Words) -> Int64s:
+    """Where the bits are set, ascending; quick where few of them are."""
+    words = marks.view("<u2")
     at: Int64s = (words != 0).nonzero()[0]
     bits = words.take(at)
     below = bits - np.uint16(1)
-    if np.any(bits & below):  # two flags in one word
-        return np.flatnonzero(flags)
+    if np.any(bits & below):  # two bits in one word
+        return np.flatnonzero(np.unpackbits(marks.view(np.uint8), bitorder="little"))
     at *= 16
     at += np.bitwise_count(below)
     return at
 
 
-def counts_between(flags: Bools, edges: Ints) -> Int64s:
-    """int64[edges - 1]: how many flags are set from each of the ascending edges to the next."""
-    words = _packed(flags, np.dtype("<u8"))
-    ends = np.cumsum(np.bitwise_count(words), dtype=np.int64)
+def counts_between(marks: Words, edges: Ints) -> Int64s:
+    """int64[edges - 1]: how many bits are set from each of the ascending edges to the next."""
+    ends = np.cumsum(np.bitwise_count(marks), dtype=np.int64)
     word, bit = edges >> 6, edges & 63
-    inside = words.take(word)
+    inside = marks.take(word)
     from_edge = np.bitwise_count(inside & ~_BELOW.take(bit))
     out: Int64s = np.diff(ends.take(word) - from_edge)
     return out
-
-
-def _packed(flags: Bools, kind: np.dtype[Any]) -> npt.NDArray[Any]:
-    """The flags as the bits of words, at least one of them beyond the last flag."""
-    words = np.zeros(len(flags) // (8 * kind.itemsize) + 1, kind)
-    octets = np.packbits(flags, bitorder="little")
-    words.view(np.uint8)[: len(octets)] = octets
-    return words

@@ -6,7 +6,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from logd.format.marks import counts_between, places_of
+from logd.format.marks import counts_between, marks_of, places_of
 from logd.format.separated import SEPARATOR
 from logd.format.templates import PLACEHOLDER
 
@@ -85,10 +85,11 @@ class Times(msgspec.Struct, frozen=True):
 def decode_templates(blob: bytes) -> Templates:
     """Of separated templates, at least one."""
     array = np.frombuffer(blob, np.uint8)
-    separators = places_of(array == SEPARATOR[0])
+    separators = places_of(marks_of(array, SEPARATOR[0]))
     edges = np.zeros(len(separators) + 2, np.uint32)
     edges[1:-1] = separators
     edges[1:-1] += 1
     edges[-1] = len(blob) + 1
-    slots = counts_between(array == PLACEHOLDER[0], np.minimum(edges, len(blob)))
+    variables = marks_of(array, PLACEHOLDER[0])
+    slots = counts_between(variables, np.minimum(edges, len(blob)))
     return Templates(blob, edges, slots)

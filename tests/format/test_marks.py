@@ -1,4 +1,4 @@
-"""Flags by the bit: where they are, and how many stand between edges."""
+"""Bytes of one kind by the bit: where they are, and how many stand between edges."""
 
 import itertools
 
@@ -6,29 +6,33 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from logd.format.marks import counts_between, places_of
+from logd.format.marks import counts_between, marks_of, places_of
 
-SIZES = st.integers(0, 200) | st.sampled_from([65_535, 65_536, 70_001])
+SIZES = st.integers(0, 200) | st.sampled_from([65_535, 65_536, 65_537, 140_001])
 
 
-@given(SIZES, st.lists(st.integers(0, 70_000), max_size=40))
-def test_places_are_those_of_the_flags(size: int, marked: list[int]) -> None:
-    flags = np.zeros(size, np.bool_)
+def text_with(size: int, places: list[int]) -> np.ndarray[tuple[int], np.dtype[np.uint8]]:
+    text = np.full(size, 0xFF, np.uint8)
+    text[places] = 0xFE
+    return text
+
+
+@given(SIZES, st.lists(st.integers(0, 140_000), max_size=40))
+def test_places_are_those_of_the_byte(size: int, marked: list[int]) -> None:
     expected = sorted({place for place in marked if place < size})
-    flags[expected] = True
-    assert places_of(flags).tolist() == expected
+    assert places_of(marks_of(text_with(size, expected), 0xFE)).tolist() == expected
 
 
-def test_places_in_one_octet_and_far_apart() -> None:
-    for expected in ([0, 7, 8, 69_999], [3, 65_535], [], [69_999], list(range(0, 70_000, 3))):
-        flags = np.zeros(70_000, np.bool_)
-        flags[expected] = True
-        assert places_of(flags).tolist() == expected
+def test_places_side_by_side_and_far_apart() -> None:
+    for expected in ([0, 15, 16, 139_999], [3, 65_535], [], [139_999], list(range(0, 140_000, 3))):
+        assert places_of(marks_of(text_with(140_000, expected), 0xFE)).tolist() == expected
 
 
-@given(st.lists(st.booleans(), max_size=300), st.lists(st.integers(0, 300), min_size=1))
-def test_counts_are_those_of_the_flags_between_edges(flags: list[bool], edges: list[int]) -> None:
-    ascending = sorted(min(edge, len(flags)) for edge in edges)
-    found = counts_between(np.array(flags, np.bool_), np.array(ascending, np.uint32))
+@given(st.binary(max_size=300), st.lists(st.integers(0, 300), min_size=1))
+def test_counts_are_those_of_the_byte_between_edges(text: bytes, edges: list[int]) -> None:
+    byte = max(text, default=0)
+    ascending = sorted(min(edge, len(text)) for edge in edges)
+    marks = marks_of(np.frombuffer(text, np.uint8), byte)
+    found = counts_between(marks, np.array(ascending, np.uint32))
     pairs = itertools.pairwise(ascending)
-    assert found.tolist() == [sum(flags[start:stop]) for start, stop in pairs]
+    assert found.tolist() == [text[start:stop].count(byte) for start, stop in pairs]
