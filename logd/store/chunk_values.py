@@ -33,6 +33,11 @@ class Templates(msgspec.Struct, frozen=True):
         """Memory that it takes, about."""
         return len(self.blob) + self.edges.nbytes + self.slots.nbytes
 
+    def text(self, code: int) -> bytes:
+        """The template of this code. Raises ValueError where there is none."""
+        start, stop = self.edges[code : code + 2].tolist()
+        return self.blob[start : stop - 1]
+
     def texts(self, codes: Rows) -> list[bytes]:
         """The templates of these codes."""
         starts, stops = self.edges[codes].tolist(), self.edges[codes + 1].tolist()
