@@ -47,6 +47,7 @@ from logd.format.columns import (
     decompress,
     from_planes,
     narrowest,
+    planes_of,
     to_planes,
 )
 from logd.format.pages import PageDirectory, encode_pages
@@ -65,7 +66,9 @@ _WORD_OR_SEPARATOR: Final = re.compile(rb"[0-9a-z_\x80-\xf7]+|\xfe")
 
 Int64s = npt.NDArray[np.int64]
 UInts = npt.NDArray[np.unsignedinteger[Any]]
+Bytes = npt.NDArray[np.uint8]
 
+_WEIGHTS: Final = np.array([1, 1 << 8, 1 << 16, 1 << 24], np.int64)  # of planes
 _NO_TARGETS: Final = np.zeros(0, np.int64)
 
 
@@ -191,11 +194,12 @@ class VocabularyDirectory:
 
 class VocabularyPage(msgspec.Struct, frozen=True):
     """`words`: sorted, a separator before and behind each. `counts`: of each the targets less 1.
-    The targets of a word are the running sums of its `steps`."""
+    The targets of a word are the running sums of its `steps`, which are kept as planes: most of
+    them are never asked for."""
 
     words: bytes
     counts: UInts
-    steps: UInts
+    steps: Bytes
 
     @property
     def size_bytes(self) -> int:
@@ -239,14 +243,18 @@ class VocabularyPage(msgspec.Struct, frozen=True):
         begin = first + int(self.counts[:first].sum(dtype=np.int64))
         if last == first + 1:
             end = begin + int(self.counts[first]) + 1
-            return np.cumsum(self.steps[begin:end], dtype=np.int64)
+            return self._sums(begin, end)
         lengths = self.counts[first:last].astype(np.int64) + 1
         stops = np.cumsum(lengths)
         before = stops - lengths
-        sums = np.cumsum(self.steps[begin : begin + int(stops[-1])], dtype=np.int64)
+        sums = self._sums(begin, begin + int(stops[-1]))
         carried = np.where(before > 0, sums[before - 1], 0)  # each list begins anew
         out: Int64s = sums - np.repeat(carried, lengths)
         return out
+
+    def _sums(self, begin: int, end: int) -> Int64s:
+        steps = self.steps[:, begin:end]
+        return np.cumsum(np.dot(_WEIGHTS[: len(steps)], steps), dtype=np.int64)
 
 
 class VocabularyIndex:
@@ -301,7 +309,7 @@ def _decode_page(raw: bytes) -> VocabularyPage:
     words = SEPARATOR + raw[_PAGE.size : at] + SEPARATOR
     counts = from_planes(raw[at : at + n * count_width], n, narrowest(count_width))
     at += n * count_width
-    steps = from_planes(raw[at : at + m * step_width], m, narrowest(step_width))
+    steps = planes_of(raw[at : at + m * step_width], m, 4)
     return VocabularyPage(words, counts, steps)
 
 
