@@ -112,7 +112,7 @@ class ChunkReader:
                 steps = decode_time_steps(ref, raw, self.count, self.head().min_ts_ns)
             except ValueError as error:
                 raise self.corrupt(Part.TIMES, error) from None
-            return steps, steps.steps.nbytes
+            return steps, steps.size_bytes
 
         return self._cache.get((*self._key, "time steps"), load)
 
