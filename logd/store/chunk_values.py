@@ -1,5 +1,6 @@
 """What is decoded of a chunk's parts, in the form in which the cache keeps it."""
 
+from functools import cached_property
 from typing import Any
 
 import msgspec
@@ -20,18 +21,24 @@ class Texts(msgspec.Struct, frozen=True):
     items: list[bytes]
 
 
-class Templates(msgspec.Struct, frozen=True):
-    """Separated templates by code, uint32[templates + 1] as `separated.edges`, and
-    int64[templates]: variables of each. A list of them would take three times the room."""
+class Templates:
+    """Separated templates by code, and uint32[templates + 1] as `separated.edges`. A list of them
+    would take three times the room."""
 
-    blob: bytes
-    edges: npt.NDArray[np.uint32]
-    slots: Int64s
+    def __init__(self, blob: bytes, edges: npt.NDArray[np.uint32]) -> None:
+        self.blob = blob
+        self.edges = edges
+
+    @cached_property
+    def slots(self) -> Int64s:
+        """int64[templates]: variables of each. A phrase that no variable completes needs none."""
+        marks = marks_of(np.frombuffer(self.blob, np.uint8), PLACEHOLDER[0])
+        return counts_between(marks, np.minimum(self.edges, len(self.blob)))
 
     @property
     def size_bytes(self) -> int:
-        """Memory that it takes, about."""
-        return len(self.blob) + self.edges.nbytes + self.slots.nbytes
+        """Memory that it takes, about, with the slots."""
+        return len(self.blob) + self.edges.nbytes + 8 * len(self.edges)
 
     def text(self, code: int) -> bytes:
         """The template of this code. Raises ValueError where there is none."""
@@ -95,6 +102,4 @@ def decode_templates(blob: bytes) -> Templates:
     edges[1:-1] = separators
     edges[1:-1] += 1
     edges[-1] = len(blob) + 1
-    variables = marks_of(array, PLACEHOLDER[0])
-    slots = counts_between(variables, np.minimum(edges, len(blob)))
-    return Templates(blob, edges, slots)
+    return Templates(blob, edges)
