@@ -16,6 +16,7 @@ import zstandard
 COMPRESSION_LEVEL: Final = 1
 
 UInts = npt.NDArray[np.unsignedinteger[Any]]
+Bytes = npt.NDArray[np.uint8]
 
 
 class _Contexts(threading.local):
@@ -71,18 +72,26 @@ def narrowest(width: int) -> npt.DTypeLike:
     return (np.uint8, np.uint8, np.uint16, np.uint32, np.uint32)[width] if width < 5 else np.uint64
 
 
-def from_planes(raw: bytes, count: int, dtype: npt.DTypeLike) -> npt.NDArray[Any]:
-    """The column of `count` items. Raises ValueError if the bytes do not divide into planes."""
-    kind = np.dtype(dtype)
+def planes_of(raw: bytes, count: int, widest: int = 8) -> Bytes:
+    """uint8[width, count], a view: the planes of `count` items of up to `widest` bytes. Raises
+    ValueError if the bytes do not divide into them."""
     if count == 0:
         if raw:
             raise ValueError("planes: bytes in an empty column")
-        return np.zeros(0, kind)
+        return np.zeros((1, 0), np.uint8)
     width, rest = divmod(len(raw), count)
-    if rest or not 1 <= width <= kind.itemsize:
-        raise ValueError(f"planes: {len(raw)} bytes for {count} items of {kind.itemsize} bytes")
-    planes = np.frombuffer(raw, np.uint8).reshape(width, count)
-    out: npt.NDArray[Any] = planes[0].astype(kind)
-    for position in range(1, width):
-        out |= planes[position].astype(kind) << kind.type(8 * position)
+    if rest or not 1 <= width <= widest:
+        raise ValueError(f"planes: {len(raw)} bytes for {count} items of {widest} bytes")
+    return np.frombuffer(raw, np.uint8).reshape(width, count)
+
+
+def from_planes(raw: bytes, count: int, dtype: npt.DTypeLike) -> npt.NDArray[Any]:
+    """The column of `count` items, read-only where it is no more than a view of its only plane.
+    Raises ValueError if the bytes do not divide into planes."""
+    kind = np.dtype(dtype)
+    planes = planes_of(raw, count, kind.itemsize)
+    out: npt.NDArray[Any] = planes[-1].astype(kind, copy=False)
+    for plane in planes[-2::-1]:
+        out <<= kind.type(8)
+        out |= plane
     return out

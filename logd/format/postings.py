@@ -32,7 +32,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from logd.format.columns import from_planes, to_planes
+from logd.format.columns import from_planes, narrowest, to_planes
 from logd.format.pages import PageDirectory, encode_pages
 from logd.format.word_hashes import OneOfEach, hash_word, shared_hashes, words_in
 
@@ -194,7 +194,7 @@ def _encode_pages(hashes: UInt32s, counts: Int64s, entries: Int32s) -> list[byte
     """`counts`: the length of each hash's posting list; `entries`: what is stored of them."""
     gaps = np.diff(hashes, prepend=hashes[:1])
     gaps[::_PAGE_HASHES] = 0
-    kept = _stored_lengths(counts)
+    kept = np.where(counts < FREQUENT, counts, 1)
     heads = np.cumsum(kept) - kept
     steps = np.diff(entries, prepend=0)
     steps[heads] = entries[heads]
@@ -210,10 +210,6 @@ def _encode_pages(hashes: UInt32s, counts: Int64s, entries: Int32s) -> list[byte
         parts = [c.cut(*span) for c, span in zip(columns, spans, strict=True)]
         pages.append(b"".join([header, *parts]))
     return pages
-
-
-def _stored_lengths(counts: Int64s) -> Int64s:
-    return np.where(counts < FREQUENT, counts, 1)
 
 
 class _Planes:
@@ -278,16 +274,16 @@ def _find_in_page(page: bytes, key: int, wanted: int) -> tuple[Int64s, int] | No
     """(stored entries, how many there are) of a hash."""
     n, m, gap_width, count_width, step_width, _ = _PAGE.unpack_from(page)
     at = _PAGE.size
-    hashes = np.cumsum(from_planes(page[at : at + n * gap_width], n, np.uint32))
-    position = int(np.searchsorted(hashes, wanted - key))
+    gaps = from_planes(page[at : at + n * gap_width], n, narrowest(gap_width))
+    hashes = np.cumsum(gaps, dtype=np.uint32)
+    position = int(hashes.searchsorted(np.uint32(wanted - key)))
     if position == n or hashes[position] != wanted - key:
         return None
     at += n * gap_width
-    counts = from_planes(page[at : at + n * count_width], n, np.uint32)
+    counts = from_planes(page[at : at + n * count_width], n, narrowest(count_width))
     at += n * count_width
-    steps = from_planes(page[at : at + m * step_width], m, np.uint32)
-    lengths = counts[: position + 1].astype(np.int64) + 1
-    stored = _stored_lengths(lengths)
-    begin = int(stored[:-1].sum())
-    rows = np.cumsum(steps[begin : begin + int(stored[-1])].astype(np.int64))
-    return rows, int(lengths[-1])
+    steps = from_planes(page[at : at + m * step_width], m, narrowest(step_width))
+    before, count = counts[:position], int(counts[position]) + 1
+    begin = position + int(before[before < FREQUENT - 1].sum(dtype=np.int64))
+    stored = count if count < FREQUENT else 1
+    return np.cumsum(steps[begin : begin + stored], dtype=np.int64), count

@@ -2,6 +2,7 @@
 out where all variables of the block lie."""
 
 from collections.abc import Sequence
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
@@ -17,25 +18,23 @@ def join_few_texts(
     rows: Sequence[int],
     codes: Codes,
     templates: Sequence[bytes],
-    slots: Int64s,
+    per_entry: Int64s,
     data: bytes,
     lengths: Codes,
 ) -> list[bytes]:
     """The texts of the entries `rows` of a block.
 
-    `codes`: of the block's entries; `templates[i]`: that of rows[i]; `slots`: variables per
-    template; `data` and `lengths`: the block's variables, in slot order. Raises ValueError or
-    IndexError where these do not fit together.
+    `codes` and `per_entry`: of the block's entries the templates and how many variables these have;
+    `templates[i]`: that of rows[i]; `data` and `lengths`: the block's variables, in slot order.
+    Raises ValueError or IndexError where these do not fit together.
     """
-    per_entry = slots.take(codes)
-    if int(per_entry.sum()) != len(lengths):
+    if int(np.add.reduce(per_entry)) != len(lengths):
         raise ValueError("the lengths are not those of the templates' variables")
     out = []
     for row, template in zip(rows, templates, strict=True):
-        starts, stops = _spans(lengths, _places(row, codes, per_entry), len(data))
-        pieces = [b""] * (2 * len(starts) + 1)
+        spans = _spans(lengths, _places(row, codes, per_entry), len(data))
+        pieces = [b""] * (2 * len(spans) + 1)
         pieces[::2] = template.split(PLACEHOLDER)
-        spans = zip(starts.tolist(), stops.tolist(), strict=True)
         pieces[1::2] = [data[start:stop] for start, stop in spans]
         out.append(b"".join(pieces))
     return out
@@ -53,32 +52,32 @@ def starts_of(lengths: Codes, places: Int64s) -> Int64s:
     return np.cumsum(sums)
 
 
-def _places(row: int, codes: Codes, per_entry: Int64s) -> Int64s:
-    """int64[variables of the entry]: where they lie in slot order."""
-    code, wanted = codes[row], int(per_entry[row])
+def _places(row: int, codes: Codes, per_entry: Int64s) -> list[int]:
+    """Where the entry's variables lie in slot order."""
+    wanted = int(per_entry[row])
     if not wanted:
-        return np.zeros(0, np.int64)
+        return []
+    code = codes[row]
     same = codes == code
     begin = int(np.dot(per_entry, codes < code)) + int(np.count_nonzero(same[:row]))
     step = int(np.count_nonzero(same))
-    return begin + step * np.arange(wanted)
+    return list(range(begin, begin + step * wanted, step))
 
 
-def _spans(lengths: Codes, places: Int64s, size: int) -> tuple[Int64s, Int64s]:
-    """(starts, stops) of the variables at ascending places, each once, in data of `size` bytes."""
+def _spans(lengths: Codes, places: list[int], size: int) -> list[tuple[int, int]]:
+    """(start, stop) of the variables at ascending places, each once, in data of `size` bytes."""
     if not len(lengths):
-        if size:
+        if size or places:
             raise ValueError("bytes of variables where there are none")
-        return places, places
-    # what lies before a variable, then the variable with all up to the next one that is wanted
-    bounds = np.zeros(2 * len(places) + 1, np.int64)
-    bounds[1::2] = places
-    bounds[2::2] = places + 1
-    inside = bounds[: np.searchsorted(bounds, len(lengths))]
-    sums = np.zeros(len(bounds), np.int64)
-    sums[: len(inside)] = np.add.reduceat(lengths, inside, dtype=np.uint32)
-    sums[:-1][bounds[:-1] >= bounds[1:]] = 0  # a stretch of no items; `reduceat` gives one
-    ends = np.cumsum(sums)
-    if int(ends[-1]) != size:
+        return []
+    # each with all up to the next one that is wanted, and in front what lies before the first
+    bounds = places if places and not places[0] else [0, *places]
+    sums = np.add.reduceat(lengths, bounds, dtype=np.uint32).tolist()
+    ends = list(accumulate(sums))
+    if ends[-1] != size:
         raise ValueError("the lengths do not add up to the data")
-    return ends[:-1:2], ends[1::2]
+    if not places:
+        return []
+    starts = [0, *ends[:-1]][-len(places) :]
+    own = lengths.take(places).tolist()
+    return [(start, start + length) for start, length in zip(starts, own, strict=True)]

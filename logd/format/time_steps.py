@@ -3,6 +3,7 @@
 The column is that of `chunk.py`; here it is not widened to 8 bytes an entry.
 """
 
+from itertools import accumulate
 from typing import Any, Final
 
 import msgspec
@@ -16,16 +17,24 @@ Int64s = npt.NDArray[np.int64]
 Rows = npt.NDArray[np.integer[Any]]
 UInt64s = npt.NDArray[np.uint64]
 
+_STRETCH: Final = 1024
 _MASK: Final = 0xFFFFFFFFFFFFFFFF
 
 
 class TimeSteps(msgspec.Struct, frozen=True):
     """`steps`: int or uint[count], in units of `unit_ns`: from `earliest_ns` to the first entry's
-    time, then from entry to entry, modulo 2^64."""
+    time, then from entry to entry, modulo 2^64. `before`: what they add up to before each stretch
+    of entries, so that a time takes the sum of one stretch."""
 
     earliest_ns: int
     unit_ns: int
     steps: npt.NDArray[np.integer[Any]]
+    before: tuple[int, ...]
+
+    @property
+    def size_bytes(self) -> int:
+        """Memory that it takes, about."""
+        return self.steps.nbytes + 40 * len(self.before)
 
     def units(self) -> UInt64s:
         """uint64[count], in row order: units of time since the chunk's earliest."""
@@ -33,16 +42,15 @@ class TimeSteps(msgspec.Struct, frozen=True):
         return np.cumsum(self.steps, dtype=np.int64 if signed else np.uint64).view(np.uint64)
 
     def at(self, rows: Rows) -> Int64s:
-        """int64[rows], ns: the times of ascending rows, each once, at least one."""
-        kind, width = self.steps.dtype.kind, self.steps.dtype.itemsize
-        starts = np.zeros(len(rows), np.int64)
-        starts[1:] = rows[:-1] + 1
-        stretches = self.steps[: int(rows[-1]) + 1]
-        # 65,536 items of two bytes add up to no more than four hold, which is twice as quick
-        sums = np.add.reduceat(stretches, starts, dtype=f"{kind}{4 if width <= 2 else 8}")
-        units = np.cumsum(sums.astype(f"{kind}8").view(np.uint64))
-        base = np.uint64(self.earliest_ns & _MASK)
-        return (units * np.uint64(self.unit_ns) + base).view(np.int64)
+        """int64[rows], ns: the times of a few rows."""
+        found = [self._at(row) for row in rows.tolist()]
+        return np.array(found, np.uint64).view(np.int64)
+
+    def _at(self, row: int) -> int:
+        stretch = row // _STRETCH
+        inside = self.steps[stretch * _STRETCH : row + 1]
+        units = self.before[stretch] + int(np.add.reduce(inside, dtype=f"{inside.dtype.kind}8"))
+        return ((units & _MASK) * self.unit_ns + self.earliest_ns) & _MASK
 
 
 def decode_time_steps(ref: PartRef, raw: bytes, count: int, earliest_ns: int) -> TimeSteps:
@@ -50,10 +58,17 @@ def decode_time_steps(ref: PartRef, raw: bytes, count: int, earliest_ns: int) ->
     width, rest = divmod(len(raw), count)
     if rest or not 1 <= width <= 8:
         raise ValueError(f"times: {len(raw)} bytes for {count} entries")
-    stored = from_planes(raw, count, narrowest(width))
-    if ref.encoding < ZIGZAG:
-        return TimeSteps(earliest_ns, time_unit(ref), stored)
-    one = stored.dtype.type(1)
-    signs = np.zeros_like(stored) - (stored & one)
-    steps = ((stored >> one) ^ signs).view(f"i{stored.dtype.itemsize}")
-    return TimeSteps(earliest_ns, time_unit(ref), steps)
+    steps: npt.NDArray[np.integer[Any]] = from_planes(raw, count, narrowest(width))
+    if ref.encoding >= ZIGZAG:
+        one = steps.dtype.type(1)
+        signs = np.zeros_like(steps) - (steps & one)
+        steps = ((steps >> one) ^ signs).view(f"i{steps.dtype.itemsize}")
+    return TimeSteps(earliest_ns, time_unit(ref), steps, _sums_before(steps))
+
+
+def _sums_before(steps: npt.NDArray[np.integer[Any]]) -> tuple[int, ...]:
+    kind, width = steps.dtype.kind, steps.dtype.itemsize
+    # two bytes of each of a stretch add up to no more than four hold, which is quicker
+    wide = f"{kind}{4 if width <= 2 else 8}"
+    sums = np.add.reduceat(steps, np.arange(0, len(steps), _STRETCH), dtype=wide).tolist()
+    return tuple(accumulate(sums[:-1], initial=0))

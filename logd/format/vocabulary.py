@@ -47,6 +47,7 @@ from logd.format.columns import (
     decompress,
     from_planes,
     narrowest,
+    planes_of,
     to_planes,
 )
 from logd.format.folding import fold_utf8
@@ -66,7 +67,9 @@ _WORD_OR_SEPARATOR: Final = re.compile(rb"[0-9a-z_\x80-\xf7]+|\xfe")
 
 Int64s = npt.NDArray[np.int64]
 UInts = npt.NDArray[np.unsignedinteger[Any]]
+Bytes = npt.NDArray[np.uint8]
 
+_WEIGHTS: Final = np.array([1, 1 << 8, 1 << 16, 1 << 24], np.int64)  # of planes
 _NO_TARGETS: Final = np.zeros(0, np.int64)
 
 
@@ -178,11 +181,11 @@ class VocabularyDirectory:
         """How many texts the kind has."""
         return self._counts[kind][0]
 
-    def counts(self, kind: int) -> Int64s:
-        """int64[4, texts]: entries of each level that refer to each text of the kind."""
+    def counts(self, kind: int) -> UInts:
+        """uint[4, texts]: entries of each level that refer to each text of the kind."""
         texts, frame, width = self._counts[kind]
         raw = decompress(frame, 4 * texts * width)
-        return from_planes(raw, 4 * texts, np.uint32).astype(np.int64).reshape(4, texts)
+        return from_planes(raw, 4 * texts, narrowest(width)).reshape(4, texts)
 
     def page(self, value: bytes | memoryview, index: int) -> "VocabularyPage":
         """A page of the value that this is the directory of. Raises ValueError if the page is
@@ -191,17 +194,18 @@ class VocabularyDirectory:
 
 
 class VocabularyPage(msgspec.Struct, frozen=True):
-    """`words`: sorted, a separator before and behind each. The targets of word i are the running
-    sums of steps[ends[i - 1]:ends[i]]."""
+    """`words`: sorted, a separator before and behind each. `counts`: of each the targets less 1.
+    The targets of a word are the running sums of its `steps`, which are kept as planes: most of
+    them are never asked for."""
 
     words: bytes
-    ends: UInts
-    steps: UInts
+    counts: UInts
+    steps: Bytes
 
     @property
     def size_bytes(self) -> int:
         """Memory that it takes, about."""
-        return 500 + len(self.words) + self.ends.nbytes + self.steps.nbytes
+        return 500 + len(self.words) + self.counts.nbytes + self.steps.nbytes
 
     def find(self, word: bytes) -> Int64s | None:
         """The targets of the word, None where it is not in the page."""
@@ -218,13 +222,15 @@ class VocabularyPage(msgspec.Struct, frozen=True):
         if at < 0:
             return _NO_TARGETS
         position = self.words.count(SEPARATOR, 0, at)
-        last = min(position + self.words.count(start), len(self.ends))  # the last byte begins none
+        last = min(
+            position + self.words.count(start), len(self.counts)
+        )  # the last byte begins none
         return self._targets(position, last)
 
     def find_substring(self, part: bytes) -> Int64s:
         """The targets of the words in which `part`, free of separators, occurs."""
         if not part:
-            return self._targets(0, len(self.ends))
+            return self._targets(0, len(self.counts))
         found = []
         at = self.words.find(part)
         while at >= 0:
@@ -235,16 +241,21 @@ class VocabularyPage(msgspec.Struct, frozen=True):
 
     def _targets(self, first: int, last: int) -> Int64s:
         """The targets of the words first to last, word by word."""
-        begin = int(self.ends[first - 1]) if first else 0
-        sums = np.cumsum(self.steps[begin : int(self.ends[last - 1])], dtype=np.int64)
+        begin = first + int(self.counts[:first].sum(dtype=np.int64))
         if last == first + 1:
-            return sums
-        stops = self.ends[first:last].astype(np.int64) - begin
-        before = np.zeros_like(stops)
-        before[1:] = stops[:-1]
+            end = begin + int(self.counts[first]) + 1
+            return self._sums(begin, end)
+        lengths = self.counts[first:last].astype(np.int64) + 1
+        stops = np.cumsum(lengths)
+        before = stops - lengths
+        sums = self._sums(begin, begin + int(stops[-1]))
         carried = np.where(before > 0, sums[before - 1], 0)  # each list begins anew
-        out: Int64s = sums - np.repeat(carried, stops - before)
+        out: Int64s = sums - np.repeat(carried, lengths)
         return out
+
+    def _sums(self, begin: int, end: int) -> Int64s:
+        steps = self.steps[:, begin:end]
+        return np.cumsum(np.dot(_WEIGHTS[: len(steps)], steps), dtype=np.int64)
 
 
 class VocabularyIndex:
@@ -265,8 +276,8 @@ class VocabularyIndex:
         """How many texts the kind has."""
         return self.directory.texts(kind)
 
-    def counts(self, kind: int) -> Int64s:
-        """int64[4, texts]: entries of each level that refer to each text of the kind."""
+    def counts(self, kind: int) -> UInts:
+        """uint[4, texts]: entries of each level that refer to each text of the kind."""
         return self.directory.counts(kind)
 
     def find(self, word: bytes) -> Targets | None:
@@ -297,11 +308,10 @@ def _decode_page(raw: bytes) -> VocabularyPage:
     n, m, size, count_width, step_width, _ = _PAGE.unpack_from(raw)
     at = _PAGE.size + size
     words = SEPARATOR + raw[_PAGE.size : at] + SEPARATOR
-    counts = from_planes(raw[at : at + n * count_width], n, np.uint32)
+    counts = from_planes(raw[at : at + n * count_width], n, narrowest(count_width))
     at += n * count_width
-    steps = from_planes(raw[at : at + m * step_width], m, narrowest(step_width))
-    ends = np.cumsum(counts, dtype=np.int64) + np.arange(1, n + 1)
-    return VocabularyPage(words, ends.astype(np.uint32), steps)
+    steps = planes_of(raw[at : at + m * step_width], m, 4)
+    return VocabularyPage(words, counts, steps)
 
 
 def _union(lists: Sequence[Int64s]) -> Targets:

@@ -20,7 +20,7 @@ T = TypeVar("T")
 
 _KEPT_SHARE: Final = 0.45
 _LARGEST_SHARE: Final = 0.125
-_ITEM_BYTES: Final = 250
+_ITEM_BYTES: Final = 300
 """What an item takes besides its value."""
 
 # Of the list of answers and of that of tables: the largest item in bytes, and as a share of the
@@ -28,36 +28,24 @@ _ITEM_BYTES: Final = 250
 _ANSWERS: Final = (4 << 10, 0.0001, 0.2)
 _TABLES: Final = (16 << 10, 0.001, 0.2)
 
-_Item = tuple[object, int]
-
 
 class _List:
-    """Items by last use, and the bytes of all of them."""
+    """Keys by last use, and the bytes of all that they stand for."""
 
     def __init__(self) -> None:
-        self.items: OrderedDict[Hashable, _Item] = OrderedDict()
+        self.keys: OrderedDict[Hashable, None] = OrderedDict()
         self.size_bytes = 0
 
-    def put(self, key: Hashable, item: _Item) -> None:
-        self.items[key] = item
-        self.size_bytes += item[1]
 
-    def take(self, key: Hashable) -> _Item | None:
-        item = self.items.pop(key, None)
-        if item is not None:
-            self.size_bytes -= item[1]
-        return item
+class _Item:
+    """A value, the bytes that it takes, and the list that it is in."""
 
-    def touch(self, key: Hashable) -> _Item | None:
-        item = self.items.get(key)
-        if item is not None:
-            self.items.move_to_end(key)
-        return item
+    __slots__ = ("owner", "size", "value")
 
-    def drop_oldest(self) -> tuple[Hashable, _Item]:
-        key, item = self.items.popitem(last=False)
-        self.size_bytes -= item[1]
-        return key, item
+    def __init__(self, value: object, size: int, owner: _List) -> None:
+        self.value = value
+        self.size = size
+        self.owner = owner
 
 
 class PartCache:
@@ -65,18 +53,19 @@ class PartCache:
 
     def __init__(self, max_bytes: int) -> None:
         self._max_bytes = max_bytes
+        self._items: dict[Hashable, _Item] = {}
         self._new = _List()
         self._kept = _List()
         self._small = [
             (min(most, max_bytes * largest_share), max_bytes * share, _List())
             for most, largest_share, share in (_ANSWERS, _TABLES)
         ]
+        self._size_bytes = 0
         self._lock = threading.Lock()
 
     @property
     def size_bytes(self) -> int:
-        small = sum(items.size_bytes for _, _, items in self._small)
-        return self._new.size_bytes + self._kept.size_bytes + small
+        return self._size_bytes
 
     def get(self, key: Hashable, load: Callable[[], tuple[T, int]]) -> T:
         """The value of `key`; `load()` gives (value, bytes it takes) where it is not cached.
@@ -86,7 +75,7 @@ class PartCache:
         with self._lock:
             found = self._find(key)
         if found is not None:
-            return cast(T, found[0])
+            return cast(T, found.value)
         value, size = load()
         size += _ITEM_BYTES
         if size <= self._max_bytes * _LARGEST_SHARE:
@@ -98,36 +87,50 @@ class PartCache:
         """The value of `key` if it is cached."""
         with self._lock:
             found = self._find(key)
-        return None if found is None else found[0]
+        return None if found is None else found.value
 
     def _find(self, key: Hashable) -> _Item | None:
-        for _, _, items in self._small:
-            found = items.touch(key)
-            if found is not None:
-                return found
-        found = self._kept.touch(key)
-        if found is None:
-            found = self._new.take(key)
-            if found is not None:
-                self._keep(key, found)
-        return found
+        item = self._items.get(key)
+        if item is not None:
+            if item.owner is self._new:
+                self._keep(key, item)
+            else:
+                item.owner.keys.move_to_end(key)
+        return item
 
     def _keep(self, key: Hashable, item: _Item) -> None:
         """What was not used for longest is new again."""
-        self._kept.put(key, item)
+        self._move(key, item, self._kept)
         while self._kept.size_bytes > self._max_bytes * _KEPT_SHARE:
-            self._new.put(*self._kept.drop_oldest())
+            oldest = next(iter(self._kept.keys))
+            self._move(oldest, self._items[oldest], self._new)
+
+    def _move(self, key: Hashable, item: _Item, to: _List) -> None:
+        del item.owner.keys[key]
+        item.owner.size_bytes -= item.size
+        to.keys[key] = None
+        to.size_bytes += item.size
+        item.owner = to
 
     def _put(self, key: Hashable, value: object, size: int) -> None:
         if self._find(key) is not None:  # another thread was quicker
             return
-        for largest, most, items in self._small:
+        owner, most = self._new, float(self._max_bytes)
+        for largest, of_list, items in self._small:
             if size <= largest:
-                items.put(key, (value, size))
-                while items.size_bytes > most:
-                    items.drop_oldest()
+                owner, most = items, of_list
                 break
-        else:
-            self._new.put(key, (value, size))
-        while self.size_bytes > self._max_bytes:
-            self._new.drop_oldest()
+        self._items[key] = _Item(value, size, owner)
+        owner.keys[key] = None
+        owner.size_bytes += size
+        self._size_bytes += size
+        while owner.size_bytes > most:
+            self._drop_oldest(owner)
+        while self._size_bytes > self._max_bytes:
+            self._drop_oldest(self._new)
+
+    def _drop_oldest(self, of_list: _List) -> None:
+        key, _ = of_list.keys.popitem(last=False)
+        size = self._items.pop(key).size
+        of_list.size_bytes -= size
+        self._size_bytes -= size

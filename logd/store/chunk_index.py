@@ -70,8 +70,8 @@ class ChunkIndex:
                 counts = self._vocabulary().counts(kind)
             except ValueError:
                 counts = self._rebuilt_vocabulary().counts(kind)
-            wanted = counts.sum(axis=0) if level is None else counts[level]
-            return wanted.astype(np.uint32), 4 * len(wanted)
+            wanted = counts.sum(axis=0, dtype=np.uint32) if level is None else counts[level]
+            return wanted.astype(np.uint32, copy=False), 4 * len(wanted)
 
         return self._reader.cached(("text counts", kind, level), load)
 

@@ -122,7 +122,7 @@ class ChunkReader:
                 steps = decode_time_steps(ref, raw, self.count, self.head().min_ts_ns)
             except ValueError as error:
                 raise self.corrupt(Part.TIMES, error) from None
-            return steps, steps.steps.nbytes
+            return steps, steps.size_bytes
 
         return self._cache.get((*self._key, "time steps"), load)
 
@@ -276,8 +276,22 @@ class ChunkReader:
         return slice(block * size, min((block + 1) * size, self.count))
 
     def messages(self, rows: Int64s) -> list[bytes]:
-        """The messages of rows (ascending), as UTF-8."""
-        return self.messages_column().texts(rows)
+        """The messages of rows (ascending), as UTF-8. A single one is remembered: the row that is
+        read to see whether it matches is read again for the page."""
+        column = self.messages_column()
+        if len(rows) != 1:
+            return column.texts(rows)
+
+        def load() -> tuple[bytes, int]:
+            (text,) = column.texts(rows)
+            return text, len(text)
+
+        return [self.cached(("message", int(rows[0])), load)]
+
+    def _messages_of_page(self, rows: Int64s) -> list[bytes]:
+        """The same; what is not remembered need not be, as the entries are."""
+        known = self.cached_already(("message", int(rows[0]))) if len(rows) == 1 else None
+        return self.messages_column().texts(rows) if known is None else [cast(bytes, known)]
 
     def per_block(self, rows: Int64s) -> list[tuple[int, Int64s]]:
         """(block, rows within it) of ascending rows."""
@@ -324,7 +338,7 @@ class ChunkReader:
             (rows + self.first_seq).tolist(),
             self.times_at(rows).tolist(),
             levels,
-            self.messages(rows),
+            self._messages_of_page(rows),
             source_codes,
             tag_codes,
             self.meta_texts(rows),

@@ -98,7 +98,7 @@ class ChunkSearch:
         }[selection.kind]()
         few = np.flatnonzero(selection.texts)
         if len(few) == 1:
-            alone: Bools = codes == few[0]
+            alone: Bools = codes == int(few[0])  # of numpy, it would widen the column
             return alone
         return selection.texts.take(codes)
 

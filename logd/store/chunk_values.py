@@ -1,12 +1,15 @@
 """What is decoded of a chunk's parts, in the form in which the cache keeps it."""
 
+from functools import cached_property
 from typing import Any
 
 import msgspec
 import numpy as np
 import numpy.typing as npt
 
+from logd.format.marks import counts_between, marks_of, places_of
 from logd.format.separated import SEPARATOR
+from logd.format.templates import PLACEHOLDER
 
 Int64s = npt.NDArray[np.int64]
 Rows = npt.NDArray[np.integer[Any]]
@@ -18,18 +21,29 @@ class Texts(msgspec.Struct, frozen=True):
     items: list[bytes]
 
 
-class Templates(msgspec.Struct, frozen=True):
-    """Separated templates by code, uint32[templates + 1] as `separated.edges`, and
-    int64[templates]: variables of each. A list of them would take three times the room."""
+class Templates:
+    """Separated templates by code, and uint32[templates + 1] as `separated.edges`. A list of them
+    would take three times the room."""
 
-    blob: bytes
-    edges: npt.NDArray[np.uint32]
-    slots: Int64s
+    def __init__(self, blob: bytes, edges: npt.NDArray[np.uint32]) -> None:
+        self.blob = blob
+        self.edges = edges
+
+    @cached_property
+    def slots(self) -> Int64s:
+        """int64[templates]: variables of each. A phrase that no variable completes needs none."""
+        marks = marks_of(np.frombuffer(self.blob, np.uint8), PLACEHOLDER[0])
+        return counts_between(marks, np.minimum(self.edges, len(self.blob)))
 
     @property
     def size_bytes(self) -> int:
-        """Memory that it takes, about."""
-        return len(self.blob) + self.edges.nbytes + self.slots.nbytes
+        """Memory that it takes, about, with the slots."""
+        return len(self.blob) + self.edges.nbytes + 8 * len(self.edges)
+
+    def text(self, code: int) -> bytes:
+        """The template of this code. Raises ValueError where there is none."""
+        start, stop = self.edges[code : code + 2].tolist()
+        return self.blob[start : stop - 1]
 
     def texts(self, codes: Rows) -> list[bytes]:
         """The templates of these codes."""
@@ -83,10 +97,9 @@ class Times(msgspec.Struct, frozen=True):
 def decode_templates(blob: bytes) -> Templates:
     """Of separated templates, at least one."""
     array = np.frombuffer(blob, np.uint8)
-    marks = np.flatnonzero(array >= SEPARATOR[0])  # nothing else stands above it
-    separators = np.flatnonzero(array[marks] == SEPARATOR[0])
+    separators = places_of(marks_of(array, SEPARATOR[0]))
     edges = np.zeros(len(separators) + 2, np.uint32)
-    edges[1:-1] = marks[separators] + 1
+    edges[1:-1] = separators
+    edges[1:-1] += 1
     edges[-1] = len(blob) + 1
-    slots = np.diff(separators, prepend=-1, append=len(marks)) - 1
-    return Templates(blob, edges, slots)
+    return Templates(blob, edges)

@@ -20,6 +20,7 @@ Rows = npt.NDArray[np.integer[Any]]
 
 _FEW_ROWS: Final = 8
 _FEW_VARIABLES: Final = 256
+_NO_COUNTS: Final = np.zeros(0, np.int64)
 
 T = TypeVar("T")
 
@@ -45,6 +46,8 @@ class SplitColumn:
         self._scan = scan
         self._block = -1
         self._of_this_block: dict[Hashable, object] = {}
+        self._counted = -1
+        self._counts_there = _NO_COUNTS
 
     def _of_block(self, key: Hashable, block: int, load: Callable[[], tuple[T, int]]) -> T:
         if not self._scan:
@@ -68,9 +71,21 @@ class SplitColumn:
         """uint[count]: the template of each row."""
         return self._reader.codes(self._kinds.codes)
 
+    def _codes_of(self, block: int) -> Rows:
+        """uint[rows of the block]: the template of each."""
+        return self.codes()[self._reader.block_rows(block)]
+
+    def _counts(self, block: int) -> Int64s:
+        """int64[rows of the block]: the variables of each. Raises IndexError where the codes are
+        not those of the templates."""
+        if self._counted != block:
+            self._counts_there = self.templates().slots.take(self._codes_of(block))
+            self._counted = block
+        return self._counts_there
+
     def layout(self, block: int) -> SlotLayout:
         def load() -> tuple[SlotLayout, int]:
-            codes = self.codes()[self._reader.block_rows(block)].copy()
+            codes = self._codes_of(block).copy()
             slots = self.templates().slots
             try:
                 return SlotLayout(codes, slots), 12 * len(codes) + 12 * len(slots)
@@ -83,7 +98,7 @@ class SplitColumn:
         """Which rows the block's variables belong to."""
 
         def load() -> tuple[SlotRows, int]:
-            codes = self.codes()[self._reader.block_rows(block)]
+            codes = self._codes_of(block)
             try:
                 rows = SlotRows(codes, self.templates().slots)
             except (IndexError, ValueError) as error:
@@ -109,9 +124,8 @@ class SplitColumn:
 
         def load() -> tuple[Codes, int]:
             _, raw = self._reader.raw_part(self._kinds.lengths, block)
-            codes = self.codes()[self._reader.block_rows(block)]
             try:
-                count = int(self.templates().slots.take(codes).sum())
+                count = int(np.add.reduce(self._counts(block)))
                 width = max(1, len(raw) // max(count, 1))
                 lengths = from_planes(raw, count, narrowest(min(width, 8)))
             except (IndexError, ValueError) as error:
@@ -161,10 +175,11 @@ class SplitColumn:
     def _few_texts(self, block: int, within: Int64s) -> list[bytes]:
         """Without working out where every variable of the block lies."""
         templates = self.templates()
-        codes = self.codes()[self._reader.block_rows(block)]
+        codes = self._codes_of(block)
         data, lengths = self.variable_data(block), self.variable_lengths(block)
+        rows = within.tolist()
         try:
-            texts = templates.texts(codes[within].astype(np.int64))
-            return join_few_texts(within.tolist(), codes, texts, templates.slots, data, lengths)
+            texts = [templates.text(code) for code in codes[within].tolist()]
+            return join_few_texts(rows, codes, texts, self._counts(block), data, lengths)
         except (IndexError, ValueError) as error:
             raise self._reader.corrupt(self._kinds.lengths, ValueError(error)) from None

@@ -33,7 +33,7 @@ def few(
         rows,
         block.codes.astype(np.uint16),
         [templates[block.codes[row]] for row in rows],
-        slots,
+        slots.take(block.codes),
         block.data + more,
         block.lengths.astype(np.uint8 if narrow else np.uint32),
     )
