@@ -1,8 +1,8 @@
 """What the API may do with logs: the async face of the store."""
 
 import logging
-from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from typing import Final
 
 import msgspec
@@ -25,6 +25,7 @@ from logd.daemon.upkeep import Upkeep
 from logd.entry import Clock, Entry, ProjectId, Seq
 from logd.errors import (
     BadQuery,
+    Cancelled,
     Corruption,
     LogdError,
     NoSuchEntry,
@@ -138,7 +139,7 @@ class Logs:
 
         def finish(result: Seq | LogdError) -> None:
             if isinstance(result, LogdError):
-                done(result)
+                done(self._as_told(project, result))
                 return
             self._note_stored(desk)
             done(ingested_each(project, result, request.batch.count, len(bodies)))
@@ -155,7 +156,8 @@ class Logs:
             self._uncommitted.pop().commit_soon(now=alone)
 
     async def _submit(self, desk: Desk, request: Request) -> Seq:
-        seq = await desk.submit(request)
+        with self._telling(desk.project_id):
+            seq = await desk.submit(request)
         self._note_stored(desk)
         return seq
 
@@ -211,7 +213,7 @@ class Logs:
         desk = await self._desk(project)
         if self._threads.query.waiting >= _MAX_WAITING_QUERIES:
             raise Overloaded("too many queries wait already")
-        with desk.reading(_QUERY_SECONDS) as flag:
+        with self._telling(project), desk.reading(_QUERY_SECONDS) as flag:
             snapshot = desk.project.snapshot()
             if after is not None and after.pinned_seq > snapshot.visible_seq:
                 raise BadQuery("cursor", "bad_cursor", "cursor: it is of a log that was longer")
@@ -246,7 +248,7 @@ class Logs:
         if seq is None:
             raise NoSuchEntry("no entry of that id")
         desk = await self._desk(project)
-        with desk.reading(_QUERY_SECONDS) as flag:
+        with self._telling(project), desk.reading(_QUERY_SECONDS) as flag:
             snapshot = desk.project.snapshot()
             found = await self._threads.query.run_cancellable(
                 lambda _: entry_at(snapshot, seq), flag
@@ -290,6 +292,23 @@ class Logs:
         self._nursery.start_soon(desk.run)
         if opened.waiting_freezes:
             self.upkeep.add(desk)
+
+    @contextmanager
+    def _telling(self, project: ProjectId) -> Iterator[None]:
+        """What is raised within is raised as those who asked are to be told it."""
+        try:
+            yield
+        except LogdError as error:
+            told = self._as_told(project, error)
+            if told is error:
+                raise
+            raise told from error
+
+    def _as_told(self, project: ProjectId, error: LogdError) -> LogdError:
+        """Work that was stopped because its project was being deleted sees that it is gone."""
+        if project in self._deleted and isinstance(error, (Cancelled, StorageFailed)):
+            return NoSuchProject("the project was deleted")
+        return error
 
     async def delete_project(self, project: ProjectId) -> None:
         """Its files are gone when this returns."""
