@@ -108,7 +108,7 @@ class ScanProcesses:
         with self._changed:
             self._note_scan()
             self._welcome()
-            if self._scans >= _WORTH_STARTING_SCANS:
+            if self._scans >= _WORTH_STARTING_SCANS and not self._starting:
                 self._start_missing()
             while self._busy and (not self._idle or self._busy >= self._at_once):
                 self._changed.wait(_CHECK_SECONDS)
@@ -126,12 +126,11 @@ class ScanProcesses:
         self._used_at = now
 
     def _start_missing(self) -> None:
-        missing = self._most - len(self._idle) - len(self._starting) - self._busy
-        if not missing or time.monotonic() < self._not_before:
+        """One at a time: the query that is under way needs the cores too."""
+        if self.ready == self._most or time.monotonic() < self._not_before:
             return
         try:
-            for _ in range(missing):
-                self._starting.append(_Worker(self._cache_bytes))
+            self._starting.append(_Worker(self._cache_bytes))
         except OSError as error:
             _log.warning("a process that scans chunks cannot be started: %s", error)
             self._not_before = time.monotonic() + _PAUSE_SECONDS

@@ -4,6 +4,7 @@ That is most of the work of the questions that need it, and needs nothing but th
 process may do it (`Scanner`).
 """
 
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 from typing import Any, Final, Protocol
 
@@ -17,7 +18,7 @@ from logd.format.slot_rows import SLOT_BITS, slot_keys
 from logd.query.ast import And, Node, Not, Or, Term, Word, WordKind
 from logd.query.match import matches
 from logd.store.chunk_reader import ChunkReader
-from logd.store.phrases import Gaps, may_be_static
+from logd.store.phrases import Gaps, find_phrase, joined, may_be_static
 from logd.store.scan import candidate_texts, matching_variables
 from logd.store.selection import Bools
 from logd.store.static_metas import StaticMetas
@@ -27,6 +28,7 @@ Codes = npt.NDArray[np.integer[Any]]
 Check = Callable[[], None]
 
 _VERIFY_ROWS: Final = 1024
+_VERIFY_TEMPLATES: Final = 512
 _SLOT: Final = (1 << SLOT_BITS) - 1
 
 
@@ -36,11 +38,12 @@ class VariableScan(msgspec.Struct, frozen=True, tag="variables"):
     word: Word
 
 
-class GapScan(msgspec.Struct, frozen=True, tag="gaps"):
-    """The rows of these blocks, None for all, whose variables are the words that are missing; the
-    gaps name templates by their code."""
+class PhraseScan(msgspec.Struct, frozen=True, tag="phrase"):
+    """The rows that hold the words side by side, by themselves or with variables among them: of the
+    templates of these ascending codes, None for all, and of these blocks, None for all."""
 
-    gaps: tuple[Gaps, ...]
+    words: tuple[Word, ...]
+    codes: Int64s | None
     blocks: tuple[int, ...] | None
 
 
@@ -50,7 +53,7 @@ class MetaScan(msgspec.Struct, frozen=True, tag="metas"):
     term: Term
 
 
-Scan = VariableScan | GapScan | MetaScan
+Scan = VariableScan | PhraseScan | MetaScan
 
 
 class Scanner(Protocol):
@@ -92,8 +95,8 @@ def scan_chunk(reader: ChunkReader, scan: Scan, check: Check) -> Bools:
     found = np.zeros(reader.count, np.bool_)
     if isinstance(scan, VariableScan):
         _scan_variables(reader, scan.word, found, check)
-    elif isinstance(scan, GapScan):
-        _scan_gaps(reader, scan, found, check)
+    elif isinstance(scan, PhraseScan):
+        _scan_phrase(reader, scan, found, check)
     else:
         _scan_metas(reader, scan.term, found, check)
     return found
@@ -109,12 +112,15 @@ def _scan_variables(reader: ChunkReader, word: Word, found: Bools, check: Check)
             found[column.slot_rows(block).locate(hits).rows + within.start] = True
 
 
-def _scan_gaps(reader: ChunkReader, scan: GapScan, found: Bools, check: Check) -> None:
+def _scan_phrase(reader: ChunkReader, scan: PhraseScan, found: Bools, check: Check) -> None:
+    whole, gaps = phrase_places(reader, scan.words, scan.codes, check)
     column = reader.messages_column(scan=True)
-    wanted = np.zeros(len(column.templates().slots), np.bool_)
-    for gap in scan.gaps:
+    sure = np.zeros(len(column.templates().slots), np.bool_)
+    sure[whole] = True
+    wanted = sure.copy()
+    for gap in gaps:
         wanted[gap.templates] = True
-    ordered = [np.sort(slot_keys(gap.templates, gap.slots)) for gap in scan.gaps]
+    ordered = [np.sort(slot_keys(gap.templates, gap.slots)) for gap in gaps]
     places = [(keys >> SLOT_BITS, keys & _SLOT) for keys in ordered]
     for block in range(reader.blocks()) if scan.blocks is None else scan.blocks:
         check()
@@ -122,7 +128,8 @@ def _scan_gaps(reader: ChunkReader, scan: GapScan, found: Bools, check: Check) -
         codes = column.codes()[within]
         if not wanted.take(codes).any():
             continue
-        for gap, (templates, first) in zip(scan.gaps, places, strict=True):
+        found[within] = sure.take(codes)
+        for gap, (templates, first) in zip(gaps, places, strict=True):
             here, steps = column.slot_rows(block).stretches(templates, first)
             for number, word in enumerate(gap.words):
                 wanted_at = here + number * steps
@@ -132,6 +139,26 @@ def _scan_gaps(reader: ChunkReader, scan: GapScan, found: Bools, check: Check) -
                     break
             if len(here):
                 found[column.slot_rows(block).locate(here).rows + within.start] = True
+
+
+def phrase_places(
+    reader: ChunkReader, words: Sequence[Word], codes: Int64s | None, check: Check
+) -> tuple[Int64s, list[Gaps]]:
+    """(the templates that hold the words, where variables may complete them) among `codes`, None
+    for all."""
+    templates = reader.messages_column().templates()
+    whole: list[Int64s] = [np.zeros(0, np.int64)]
+    gaps: defaultdict[tuple[Word, ...], list[Gaps]] = defaultdict(list)
+    count = len(templates.edges) - 1 if codes is None else len(codes)
+    for start in range(0, count, _VERIFY_TEMPLATES):
+        check()
+        stop = min(start + _VERIFY_TEMPLATES, count)
+        some = np.arange(start, stop) if codes is None else codes[start:stop]
+        places = find_phrase(words, templates.separated(some))
+        whole.append(some[places.whole])
+        for gap in places.gaps:
+            gaps[gap.words].append(Gaps(gap.words, some[gap.templates], gap.slots))
+    return np.concatenate(whole), list(map(joined, gaps.values()))
 
 
 def _scan_metas(reader: ChunkReader, term: Term, found: Bools, check: Check) -> None:

@@ -5,7 +5,6 @@ exactly. A word with a digit may also be a variable; the postings give the entri
 have its hash, and the text of one of them (or of each, where two words share the hash) decides.
 """
 
-from collections import defaultdict
 from collections.abc import Callable, Sequence
 from functools import reduce
 from typing import Any
@@ -21,9 +20,17 @@ from logd.query.ast import Field, Term, Word, WordKind
 from logd.query.match import matches_words
 from logd.store.chunk_index import ChunkIndex
 from logd.store.chunk_reader import ChunkReader
-from logd.store.chunk_scans import Check, GapScan, MetaScan, Scan, Scanner, VariableScan
+from logd.store.chunk_scans import (
+    Check,
+    MetaScan,
+    PhraseScan,
+    Scan,
+    Scanner,
+    VariableScan,
+    phrase_places,
+)
 from logd.store.index import ProjectIndex
-from logd.store.phrases import Gaps, find_phrase, joined, may_be_static
+from logd.store.phrases import may_be_static
 from logd.store.selection import (
     NONE,
     Bools,
@@ -43,7 +50,6 @@ Codes = npt.NDArray[np.integer[Any]]
 
 _NO_CODES = np.zeros(0, np.int64)
 _VERIFY_ROWS = 1024
-_VERIFY_TEMPLATES = 512
 _FEW_ROWS = 16
 
 
@@ -162,7 +168,7 @@ class ChunkSearch:
 
     def _phrase(self, words: Sequence[Word]) -> Selection:
         """Templates decide, but where variables may be among the words."""
-        static = [word for word in words if word.kind is WordKind.EXACT and may_be_static(word)]
+        static = [word for word in words if _is_static(word)]
         codes: Int64s | None = None
         if static:
             codes = reduce(common, [self._targets(word).templates for word in static])
@@ -184,31 +190,14 @@ class ChunkSearch:
                 return self._rows(self._matching(rows, words))
             of_rows = distinct(of_rows)
             codes = of_rows if codes is None else common(of_rows, codes)
-        whole, gaps = self._places(words, codes)
-        completed: Selection = NONE
-        if gaps:
-            blocks = None
-            if rows is not None:
-                blocks = tuple([block for block, _ in self._reader.per_block(rows)])
-            completed = self._scanned(GapScan(tuple(gaps), blocks))
-        return either(self._by_text(TEMPLATE, whole), completed, self.expand)
-
-    def _places(self, words: Sequence[Word], codes: Int64s | None) -> tuple[Int64s, list[Gaps]]:
-        """(the templates that hold the words, where variables may complete them) among `codes`,
-        None for all."""
-        templates = self._reader.messages_column().templates()
-        whole: list[Int64s] = [_NO_CODES]
-        gaps: defaultdict[tuple[Word, ...], list[Gaps]] = defaultdict(list)
-        count = len(templates.slots) if codes is None else len(codes)
-        for start in range(0, count, _VERIFY_TEMPLATES):
-            self._check()
-            stop = min(start + _VERIFY_TEMPLATES, count)
-            some = np.arange(start, stop) if codes is None else codes[start:stop]
-            places = find_phrase(words, templates.separated(some))
-            whole.append(some[places.whole])
-            for gap in places.gaps:
-                gaps[gap.words].append(Gaps(gap.words, some[gap.templates], gap.slots))
-        return np.concatenate(whole), list(map(joined, gaps.values()))
+        if rows is None and all(map(_is_static, words)):
+            return self._by_text(
+                TEMPLATE, phrase_places(self._reader, words, codes, self._check)[0]
+            )
+        blocks = None
+        if rows is not None:
+            blocks = tuple([block for block, _ in self._reader.per_block(rows)])
+        return self._scanned(PhraseScan(tuple(words), codes, blocks))
 
     def _matching(self, rows: Int64s, words: Sequence[Word]) -> Int64s:
         out = []
@@ -255,6 +244,11 @@ class ChunkSearch:
         if not found.is_whole:
             return Counted(found.count, lambda: self._scan(VariableScan(word)))
         return self._rows(found.rows)
+
+
+def _is_static(word: Word) -> bool:
+    """No variable can match it."""
+    return word.kind is WordKind.EXACT and may_be_static(word)
 
 
 def _where(codes: Int64s, wanted: Callable[[int], bool]) -> Int64s:

@@ -19,8 +19,8 @@ from logd.query.ast import Filter, Term, Word, WordKind
 from logd.query.syntax import parse_search
 from logd.store.chunk_reader import ChunkReader
 from logd.store.chunk_scans import (
-    GapScan,
     MetaScan,
+    PhraseScan,
     Scan,
     ScanHere,
     Scanner,
@@ -28,7 +28,6 @@ from logd.store.chunk_scans import (
     scan_chunk,
 )
 from logd.store.limits import StoreLimits
-from logd.store.phrases import Gaps
 from logd.store.search import Found, search
 
 CHUNKS = 6
@@ -165,10 +164,12 @@ def test_searches_find_the_same(world: World, text: str, limit: int) -> None:
 
 
 def test_scans_find_the_same(processes: ScanProcesses, chunk: ChunkReader) -> None:
-    (template,) = set(chunk.template_codes().tolist())
-    gaps = Gaps((Word("12"), Word("u0")), np.array([template]), np.array([1]))
+    words = (Word("took"), Word("12"), Word("ms"))
+    codes = np.unique(chunk.template_codes()).astype(np.int64)
     warmed(processes, chunk)
-    for scan in (PREFIX, SUBSTRING, META, GapScan((gaps,), None), GapScan((gaps,), (0,))):
+    phrases = [PhraseScan(words, None, None), PhraseScan(words, codes, (0,))]
+    scans: list[Scan] = [PREFIX, SUBSTRING, META, *phrases]
+    for scan in scans:
         assert scan_chunk(chunk, scan, never).any()
         scan_here_too(processes, chunk, scan)
 
@@ -260,9 +261,7 @@ def test_a_job_that_fits_no_message_is_done_here(
     processes: ScanProcesses, chunk: ChunkReader
 ) -> None:
     pids = warmed(processes, chunk)
-    (template,) = set(chunk.template_codes().tolist())
-    many = np.full(30_000, template)
-    scan = GapScan((Gaps((Word("12"),), many, np.ones_like(many)),), None)
+    scan = PhraseScan((Word("took"), Word("12")), np.zeros(30_000, np.int64), None)
     with Halted(pids):
         scan_here_too(processes, chunk, scan)
 
