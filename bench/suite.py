@@ -94,7 +94,8 @@ def _run(order: Order, peer: Peer, corpus: Corpus, oracle: Oracle, number: int) 
     setting = Setting(peer, corpus, oracle, order.scope, order.work, say)
     busy, ours = machine_busy_seconds(), cpu_seconds(os.getpid())
     try:
-        _parts(setting, into, order.parts)
+        once = frozenset({"scale"}) if into.run > 1 else frozenset[str]()  # it takes long
+        _parts(setting, into, order.parts - once)
     except (PeerError, ServerFailed, ConnectionLost, OSError) as error:
         into.error = f"{type(error).__name__}: {error}"
         say(into.error)
