@@ -171,7 +171,8 @@ class ScanProcesses:
     def _at_once(self) -> int:
         """How many may be at work. One core is left to those who write: where all are taken they
         wait for a tick of the system's clock, now and then, at every step."""
-        return max(1, self._most - 1) if self._is_writing() else self._most
+        cores = os.cpu_count() or 1
+        return min(self._most, max(1, cores - 1)) if self._is_writing() else self._most
 
     @property
     def ready(self) -> int:
