@@ -80,7 +80,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--smoke", action="store_true", help="a run of less than a minute, for CI")
     add("--entries", type=_count, default=1_000_000, help="entries to fill with (default 1M)")
     add("--scale", type=_counts, default=(), help="checkpoints of the scale curve: 100k,1M,10M")
-    add("--runs", type=int, default=1, help="repetitions of all but the scale curve")
+    add("--runs", type=int, default=1, help="repetitions, of all but the scale curve (default 1)")
     add("--seed", type=int, default=1, help="of the corpus (default 1)")
     add("--dir", type=Path, help="where the temporary directory is made")
     add("--json", type=Path, help="write the results here")

@@ -222,9 +222,8 @@ class VocabularyPage(msgspec.Struct, frozen=True):
         if at < 0:
             return _NO_TARGETS
         position = self.words.count(SEPARATOR, 0, at)
-        last = min(
-            position + self.words.count(start), len(self.counts)
-        )  # the last byte begins none
+        # the separator in the end begins no word
+        last = min(position + self.words.count(start), len(self.counts))
         return self._targets(position, last)
 
     def find_substring(self, part: bytes) -> Int64s:

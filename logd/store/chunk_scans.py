@@ -18,7 +18,7 @@ from logd.format.slot_rows import SLOT_BITS, slot_keys
 from logd.query.ast import And, Node, Not, Or, Term, Word, WordKind
 from logd.query.match import matches
 from logd.store.chunk_reader import ChunkReader
-from logd.store.phrases import Gaps, find_phrase, joined, may_be_static
+from logd.store.phrases import Gaps, find_phrase, joined, may_be_variable
 from logd.store.scan import candidate_texts, matching_variables
 from logd.store.selection import Bools
 from logd.store.static_metas import StaticMetas
@@ -81,7 +81,7 @@ def may_scan(node: Node) -> bool:
     match node:
         case Term(words=words):
             indexed = all(word.kind is WordKind.EXACT for word in words)
-            gaps = len(words) > 1 and not all(map(may_be_static, words))
+            gaps = len(words) > 1 and any(map(may_be_variable, words))
             return node.meta_path is not None or not indexed or gaps
         case Not(child=child):
             return may_scan(child)

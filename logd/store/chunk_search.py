@@ -30,7 +30,7 @@ from logd.store.chunk_scans import (
     phrase_places,
 )
 from logd.store.index import ProjectIndex
-from logd.store.phrases import may_be_static
+from logd.store.phrases import may_be_static, may_be_variable
 from logd.store.selection import (
     NONE,
     Bools,
@@ -168,7 +168,7 @@ class ChunkSearch:
 
     def _phrase(self, words: Sequence[Word]) -> Selection:
         """Templates decide, but where variables may be among the words."""
-        static = [word for word in words if _is_static(word)]
+        static = [word for word in words if not may_be_variable(word)]
         codes: Int64s | None = None
         if static:
             codes = reduce(common, [self._targets(word).templates for word in static])
@@ -190,10 +190,9 @@ class ChunkSearch:
                 return self._rows(self._matching(rows, words))
             of_rows = distinct(of_rows)
             codes = of_rows if codes is None else common(of_rows, codes)
-        if rows is None and all(map(_is_static, words)):
-            return self._by_text(
-                TEMPLATE, phrase_places(self._reader, words, codes, self._check)[0]
-            )
+        if len(static) == len(words):
+            whole, _ = phrase_places(self._reader, words, codes, self._check)
+            return self._by_text(TEMPLATE, whole)
         blocks = None
         if rows is not None:
             blocks = tuple([block for block, _ in self._reader.per_block(rows)])
@@ -244,11 +243,6 @@ class ChunkSearch:
         if not found.is_whole:
             return Counted(found.count, lambda: self._scan(VariableScan(word)))
         return self._rows(found.rows)
-
-
-def _is_static(word: Word) -> bool:
-    """No variable can match it."""
-    return word.kind is WordKind.EXACT and may_be_static(word)
 
 
 def _where(codes: Int64s, wanted: Callable[[int], bool]) -> Int64s:

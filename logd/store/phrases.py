@@ -61,7 +61,7 @@ def find_phrase(words: Sequence[Word], templates: bytes) -> PhrasePlaces:
     # where all words are variables' there is nothing to compare in the templates but their gaps
     folded = fold_utf8(templates) if any(map(may_be_static, words)) else templates
     pattern = _pattern(tuple(words))
-    able = [word for word in words if _may_be_variable(word)]
+    able = [word for word in words if may_be_variable(word)]
     found: dict[tuple[Word, ...], list[int]] = {}
     if pattern.groups == sum(not may_be_static(word) for word in words):  # no word has two forms
         found[tuple(able)] = [match.start() for match in pattern.finditer(folded)]
@@ -107,7 +107,8 @@ def may_be_static(word: Word) -> bool:
     return not any("0" <= character <= "9" for character in word.text)
 
 
-def _may_be_variable(word: Word) -> bool:
+def may_be_variable(word: Word) -> bool:
+    """A variable, which is one word with a digit, can match it."""
     return word.kind is not WordKind.EXACT or not may_be_static(word)
 
 
@@ -123,7 +124,7 @@ def _pattern(words: tuple[Word, ...]) -> re.Pattern[bytes]:
             before = rb"" if word.kind is not WordKind.SUBSTRING or not place else _IN_WORD + rb"*"
             behind = rb"(?!%b)" if word.kind is WordKind.EXACT else rb"%b*+"
             forms.append(before + re.escape(word.text.encode()) + behind % _IN_WORD)
-        if _may_be_variable(word):
+        if may_be_variable(word):
             forms.append(_VARIABLE)
         parts.append(forms[0] if len(forms) == 1 else rb"(?:%b)" % rb"|".join(forms))
     rest = b"".join([_GAP + part for part in parts[1:]])

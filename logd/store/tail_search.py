@@ -247,7 +247,7 @@ def _texts_at(blob: bytes, at: Int64s, rows: Int64s) -> list[bytes]:
     return [blob[start : stop - 1] for start, stop in zip(starts, stops, strict=True)]
 
 
-def _rows_with(texts: "_Texts", word: Word) -> Bools:
+def _rows_with(texts: _Texts, word: Word) -> Bools:
     """bool[count]: which of the texts hold the word."""
     wanted = word.text.encode()
     if word.kind is WordKind.SUBSTRING:
@@ -264,7 +264,7 @@ def _rows_with(texts: "_Texts", word: Word) -> Bools:
     return found
 
 
-def _beginning_with(texts: "_Texts", wanted: bytes) -> Int64s:
+def _beginning_with(texts: _Texts, wanted: bytes) -> Int64s:
     """Where words begin with these bytes. Byte after byte is compared: quicker than to look for
     them everywhere, and other threads run meanwhile."""
     array = np.frombuffer(texts.folded, np.uint8)

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
+from child_processes import children_that_run
 
 from logd.daemon.build_process import BuildProcess
 from logd.entry import ProjectId, Seq
@@ -50,17 +51,7 @@ PIECES = [
 
 
 def workers() -> list[int]:
-    """Processes that this one started, to build chunks."""
-    found = []
-    for path in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            parent = int(path.read_text().rpartition(")")[2].split()[1])
-            arguments = (path.parent / "cmdline").read_bytes()
-        except OSError:  # it has ended
-            continue
-        if parent == os.getpid() and b"build_worker" in arguments:
-            found.append(int(path.parent.name))
-    return found
+    return children_that_run("build_worker")
 
 
 @pytest.fixture

@@ -5,12 +5,14 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
+from child_processes import children_that_run
 from store_world import World, entry, new_world
 
 from logd.daemon.scan_processes import ScanProcesses
@@ -65,17 +67,7 @@ def chunk(world: World) -> ChunkReader:
 
 
 def workers() -> list[int]:
-    """Processes that this one started, to scan chunks."""
-    found = []
-    for path in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            parent = int(path.read_text().rpartition(")")[2].split()[1])
-            arguments = (path.parent / "cmdline").read_bytes()
-        except OSError:  # it has ended
-            continue
-        if parent == os.getpid() and b"scan_worker" in arguments:
-            found.append(int(path.parent.name))
-    return sorted(found)
+    return children_that_run("scan_worker")
 
 
 @pytest.fixture
@@ -297,8 +289,10 @@ def test_shared_work_is_done_by_several_threads(
     warmed(processes, chunk)
     items = iter(range(1000))
     done: list[int] = []
+    both = threading.Barrier(2)
 
     def work() -> None:
+        both.wait(PATIENCE_SECONDS)
         for item in items:
             processes.scan(chunk, META, never)
             done.append(item)
