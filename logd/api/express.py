@@ -7,8 +7,8 @@ doubt, and what is to be refused, is handed back for `Api.answer`; nothing was d
 """
 
 import logging
-from collections.abc import Callable, Iterator, Sequence
-from typing import Final, NamedTuple
+from collections.abc import Iterator, Sequence
+from typing import Final, NamedTuple, Protocol
 
 import msgspec
 
@@ -51,14 +51,63 @@ def ticket_of(text: HeadText) -> Ticket | None:
         return None
 
 
-Answer = Callable[[Response | None], None]
-"""Called once. None: this is for `Api.answer`."""
+class Asker(Protocol):
+    """Who sent a request. All but `tell` is called on the event loop."""
+
+    def expect(self, response: Response) -> None:
+        """The response, if nothing fails. Perhaps not called."""
+        ...
+
+    def tell(self) -> None:
+        """It may be sent now. Perhaps not called; see `daemon.desk.Asker.tell`."""
+        ...
+
+    def settle(self, response: Response | None) -> None:
+        """The response, which has been sent if `tell` was called. None: this is for
+        `Api.answer`. Called once."""
+        ...
 
 
 class _Taken(NamedTuple):
     ticket: Ticket
     body: bytes
-    answer: Answer
+    asker: Asker
+
+
+class _Group:
+    """Requests that are stored together."""
+
+    __slots__ = ("_request_ids", "_requests", "_responses")
+
+    def __init__(self, requests: Sequence[_Taken], request_ids: RequestIds) -> None:
+        self._requests = requests
+        self._request_ids = request_ids
+        self._responses: list[Response] = []
+
+    def expect(self, each: Sequence[Ingested]) -> None:
+        self._responses = [
+            with_common(receipt(one), self._request_id(request))
+            for one, request in zip(each, self._requests, strict=True)
+        ]
+        for request, response in zip(self._requests, self._responses, strict=True):
+            request.asker.expect(response)
+
+    def tell(self) -> None:
+        for request in self._requests:
+            request.asker.tell()
+
+    def settle(self, result: Sequence[Ingested] | LogdError) -> None:
+        if isinstance(result, LogdError):
+            for request in self._requests:
+                request.asker.settle(problems.to_response(result, self._request_id(request)))
+            return
+        if not self._responses:
+            self.expect(result)
+        for request, response in zip(self._requests, self._responses, strict=True):
+            request.asker.settle(response)
+
+    def _request_id(self, request: _Taken) -> str:
+        return request.ticket.request_id or self._request_ids.next()
 
 
 class Express:
@@ -69,11 +118,11 @@ class Express:
         self._max_body_bytes = min(services.max_body_bytes, MAX_BODY_BYTES)
         self._taken: list[_Taken] = []
 
-    def take(self, ticket: Ticket, body: bytes, answer: Answer) -> bool:
-        """Whether the request is one of these: then `answer` is called, in or after `commit`."""
+    def take(self, ticket: Ticket, body: bytes, asker: Asker) -> bool:
+        """Whether the request is one of these: then the asker is told, in or after `commit`."""
         if len(body) > self._max_body_bytes:
             return False
-        self._taken.append(_Taken(ticket, body, answer))
+        self._taken.append(_Taken(ticket, body, asker))
         return True
 
     def commit(self) -> None:
@@ -104,24 +153,16 @@ class Express:
         if project is not None and self._is_begun(project, group):
             return
         if len(group) == 1:
-            group[0].answer(None)
+            group[0].asker.settle(None)
             return
         for request in group:  # one of them is at fault
             self._begin(project, (request,))
 
     def _is_begun(self, project: ProjectId, group: Sequence[_Taken]) -> bool:
-        def settle(result: Sequence[Ingested] | LogdError) -> None:
-            for number, request in enumerate(group):
-                request_id = request.ticket.request_id or self._request_ids.next()
-                if isinstance(result, LogdError):
-                    response = problems.to_response(result, request_id)
-                else:
-                    response = receipt(result[number])
-                request.answer(with_common(response, request_id))
-
         bodies = [request.body for request in group]
         try:
-            return self._logs.ingest_soon(project, bodies, group[0].ticket.ndjson, settle)
+            ndjson, askers = group[0].ticket.ndjson, _Group(group, self._request_ids)
+            return self._logs.ingest_soon(project, bodies, ndjson, askers)
         except LogdError:  # `Api.answer` meets it again, and tells the client
             return False
         except Exception:  # noqa: BLE001  # the root of a group: nothing of it was done

@@ -1,13 +1,14 @@
 """One project's owner on the event loop: group commit, rotation, and who else is at work on it.
 
 Requests queue up; the writer takes all that wait, makes them durable with one sync in one thread
-call, and back on the loop, without an await between, shows them and answers everyone.
+call, and back on the loop, without an await between, shows them and answers everyone. Where the
+disk is quick the loop stands still for that; the thread then shows them, and says so, by itself.
 """
 
 import logging
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Final
+from typing import Final, Protocol
 
 import outcome
 import trio
@@ -28,8 +29,23 @@ _PATIENCE_SECONDS: Final = 0.0005
 _MAX_IMPATIENCE: Final = 256
 
 
-Done = Callable[[Seq | LogdError], None]
-"""Told what became of a request: its first sequence number, or why it was not stored."""
+class Asker(Protocol):
+    """Who asked for a request to be stored. All but `tell` is called on the event loop."""
+
+    def expect(self, seq: Seq) -> None:
+        """It is about to be stored, and will have this first sequence number if nothing fails.
+        Perhaps not called."""
+        ...
+
+    def tell(self) -> None:
+        """It is durable and visible, as expected. Perhaps not called; in any thread, while
+        the event loop stands still, so it is short, and touches nothing but what `expect` made
+        ready. Must not raise."""
+        ...
+
+    def settle(self, result: Seq | LogdError) -> None:
+        """What became of it: its first sequence number, or why it was not stored. Called once."""
+        ...
 
 
 class _Waiting:
@@ -41,9 +57,18 @@ class _Waiting:
         self.event = trio.Event()
         self.result: Seq | LogdError = StorageFailed("the request was not answered")
 
-    def __call__(self, result: Seq | LogdError) -> None:
+    def expect(self, seq: Seq) -> None:
+        """It is asleep."""
+
+    def tell(self) -> None:
+        """Only the event loop can wake it."""
+
+    def settle(self, result: Seq | LogdError) -> None:
         self.result = result
         self.event.set()
+
+
+_Group = list[tuple[Request, Asker]]
 
 
 class Desk:
@@ -63,7 +88,7 @@ class Desk:
         self._threads = threads
         self._sync_interval_s = sync_interval_s
         self._freezable = freezable
-        self._queue: list[tuple[Request, Done]] = []
+        self._queue: _Group = []
         self._queued_bytes = 0
         self._wake = trio.Event()
         self._changed = trio.Event()
@@ -93,16 +118,16 @@ class Desk:
             raise waiting.result
         return waiting.result
 
-    def submit_soon(self, request: Request, done: Done) -> None:
-        """As `submit`, with `done` called once, later, on the event loop. Raises, for what can be
-        told at once, as `submit` does. Nothing happens before `commit_soon`."""
+    def submit_soon(self, request: Request, asker: Asker) -> None:
+        """As `submit`, for one who is told later. Raises, for what can be told at once, as `submit`
+        does. Nothing happens before `commit_soon`."""
         if self._stopping:
             raise StorageFailed("the project is being closed")
         if self.project.failed:  # what it holds, and so what a retry is of, is not known now
             raise StorageFailed("the project's storage failed; it is being reopened")
         if self._queue and self._queued_bytes + len(request.body) > MAX_QUEUED_BYTES:
             raise Overloaded("too many entries of this project wait to be written")
-        self._queue.append((request, done))
+        self._queue.append((request, asker))
         self._queued_bytes += len(request.body)
 
     def commit_soon(self, *, now: bool = False) -> None:
@@ -110,18 +135,40 @@ class Desk:
         if not (now and self._is_ready() and self._is_patient()):
             self._wake.set()
         elif self._queue:
-            self._wal_in_use.acquire_nowait()
-            group = self._take_group()
-            append = self._append(group)
-            result = self._threads.wal.run_briefly(
-                append, _PATIENCE_SECONDS, lambda late: self._committed(group, late)
-            )
-            if result is not None:
-                self._impatience = 0
-                self._committed(group, result)
-            else:
-                self._impatience = min(2 * self._impatience + 1, _MAX_IMPATIENCE)
-                self._not_waited = 0
+            self._commit_at_once()
+
+    def _commit_at_once(self) -> None:
+        self._wal_in_use.acquire_nowait()
+        group = self._take_group()
+
+        def show(seqs: list[Seq]) -> None:
+            self.project.publish([request for request, _ in group], seqs)
+            for _, asker in group:
+                asker.tell()
+
+        was_worth_freezing = self._is_worth_freezing
+        self._foretell(group)
+        result = self._threads.wal.run_briefly(
+            self._append(group),
+            _PATIENCE_SECONDS,
+            then=show,
+            late=lambda result: self._committed(group, result),
+        )
+        if result is not None:
+            self._impatience = 0
+            self._told(group, result)
+            self._wake_writer(was_worth_freezing)
+        else:
+            self._impatience = min(2 * self._impatience + 1, _MAX_IMPATIENCE)
+            self._not_waited = 0
+
+    def _foretell(self, group: _Group) -> None:
+        try:
+            seqs = self.project.next_seqs([request for request, _ in group])
+            for (_, asker), seq in zip(group, seqs, strict=True):
+                asker.expect(seq)
+        except Exception:  # noqa: BLE001  # what cannot be made ready is met again when it is due
+            _log.exception("BUG: an answer cannot be made ready")
 
     def _is_ready(self) -> bool:
         """Nothing has to be done before the next group."""
@@ -163,7 +210,7 @@ class Desk:
     def _refuse_queued(self, reason: str) -> None:
         _answer_all(self._take_group(), StorageFailed(reason))
 
-    def _take_group(self) -> list[tuple[Request, Done]]:
+    def _take_group(self) -> _Group:
         group, self._queue = self._queue, []
         self._queued_bytes = 0
         return group
@@ -195,7 +242,7 @@ class Desk:
         quiet = trio.current_time() >= self._committed_at + IDLE_SECONDS
         return quiet and self._is_worth_freezing and not self._queue
 
-    def _append(self, group: list[tuple[Request, Done]]) -> Callable[[], list[Seq]]:
+    def _append(self, group: _Group) -> Callable[[], list[Seq]]:
         requests = [request for request, _ in group]
         project, sync = self.project, self._sync_interval_s is None
         return lambda: project.append(requests, sync=sync)
@@ -211,12 +258,17 @@ class Desk:
             result = outcome.Error(error)
         self._committed(group, result)
 
-    def _committed(
-        self, group: list[tuple[Request, Done]], result: outcome.Outcome[list[Seq]]
-    ) -> None:
+    def _committed(self, group: _Group, result: outcome.Outcome[list[Seq]]) -> None:
         """Show a group that is durable, and answer everyone; or tell everyone what failed."""
-        self._wal_in_use.release()
         was_worth_freezing = self._is_worth_freezing
+        if isinstance(result, outcome.Value):
+            self.project.publish([request for request, _ in group], result.value)
+        self._told(group, result)
+        self._wake_writer(was_worth_freezing)
+
+    def _told(self, group: _Group, result: outcome.Outcome[list[Seq]]) -> None:
+        """Answer everyone whose entries are visible now, or tell everyone what failed."""
+        self._wal_in_use.release()
         try:
             seqs = result.unwrap()
         except (StorageFull, StorageFailed) as error:
@@ -227,10 +279,12 @@ class Desk:
             self.project.failed = True
             _answer_all(group, StorageFailed("the entries could not be written"))
         else:
-            self.project.publish([request for request, _ in group], seqs)
             self._committed_at = trio.current_time()
-            for (_, done), seq in zip(group, seqs, strict=True):
-                done(seq)
+            for (_, asker), seq in zip(group, seqs, strict=True):
+                asker.settle(seq)
+
+    def _wake_writer(self, was_worth_freezing: bool) -> None:
+        """After a commit, where there is something to do for it."""
         if (
             self._queue
             or self.project.failed
@@ -326,6 +380,6 @@ class Desk:
         await self._changed.wait()
 
 
-def _answer_all(group: list[tuple[Request, Done]], error: LogdError) -> None:
-    for _, done in group:
-        done(error)
+def _answer_all(group: _Group, error: LogdError) -> None:
+    for _, asker in group:
+        asker.settle(error)

@@ -10,14 +10,15 @@ import trio
 
 from logd.daemon.desk import Desk
 from logd.daemon.intake import (
+    Askers,
     Decoded,
     IdempotencyConflict,
     Ingested,
+    Together,
     decode_partial,
     decode_small,
     decode_whole,
     digests,
-    ingested_each,
 )
 from logd.daemon.scan_processes import QUIET_SECONDS, ScanProcesses
 from logd.daemon.threads import Threads
@@ -119,17 +120,12 @@ class Logs:
         return Ingested(decoded.batch.count, decoded.ids(project, seq), decoded.errors)
 
     def ingest_soon(
-        self,
-        project: ProjectId,
-        bodies: Sequence[bytes],
-        ndjson: bool,
-        done: Callable[[Sequence[Ingested] | LogdError], None],
+        self, project: ProjectId, bodies: Sequence[bytes], ndjson: bool, askers: Askers
     ) -> bool:
         """As `ingest`, for a small body, or for several of one JSON entry each, which become one
-        request to the store. `done` is called once, later, on the event loop, with what came of
-        each. False: nothing was done, as the project is not open, a body holds no entry, or one
-        of several is not beyond doubt. Raises, before anything was done, what `ingest` raises.
-        `commit_now` must follow."""
+        request to the store. False: nothing was done, as the project is not open, a body holds no
+        entry, or one of several is not beyond doubt. Raises, before anything was done, what
+        `ingest` raises. `commit_now` must follow."""
         desk = self._desks.get(project)
         if desk is None:
             return False
@@ -137,14 +133,13 @@ class Logs:
         if request is None:
             return False
 
-        def finish(result: Seq | LogdError) -> None:
+        def heard(result: Seq | LogdError) -> Seq | LogdError:
             if isinstance(result, LogdError):
-                done(self._as_told(project, result))
-                return
+                return self._as_told(project, result)
             self._note_stored(desk)
-            done(ingested_each(project, result, request.batch.count, len(bodies)))
+            return result
 
-        desk.submit_soon(request, finish)
+        desk.submit_soon(request, Together(project, request, len(bodies), askers, heard))
         self._uncommitted.add(desk)
         return True
 

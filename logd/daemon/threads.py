@@ -68,18 +68,28 @@ class WorkPool:
             self._busy -= 1
 
     def run_briefly(
-        self, call: Callable[[], T], seconds: float, late: Callable[[outcome.Outcome[T]], None]
+        self,
+        call: Callable[[], T],
+        seconds: float,
+        *,
+        then: Callable[[T], None],
+        late: Callable[[outcome.Outcome[T]], None],
     ) -> outcome.Outcome[T] | None:
         """What came of `call()`, if that is known within so many seconds, for which the event loop
         stands still: less than it takes to let go of the loop and to be called back. Otherwise
-        None, and `late` is called on the loop, later."""
+        None, and `late` is called on the loop, later.
+
+        If the loop still stands still when `call` has returned, `then` is called with what it
+        returned, in the same thread: this spares what has to be done next the time until the loop
+        runs again. What it raises takes the result's place.
+        """
         token = trio.lowlevel.current_trio_token()
 
         def arrive_late(result: outcome.Outcome[T]) -> None:
             self._busy -= 1
             late(result)
 
-        handover = _Handover(lambda result: token.run_sync_soon(arrive_late, result))
+        handover = _Handover(then, lambda result: token.run_sync_soon(arrive_late, result))
         self._begin(_Job(call, handover.deliver))
         result = handover.wait(seconds)
         if result is not None:
@@ -148,30 +158,39 @@ class _Job(NamedTuple):
 class _Handover:
     """A result on its way from a thread to one that waits, for a while."""
 
-    __slots__ = ("_arrived", "_given_up", "_late", "_lock", "_result")
+    __slots__ = ("_arrived", "_given_up", "_here", "_late", "_lock", "_result", "_then")
 
-    def __init__(self, late: Callable[[outcome.Outcome[Any]], None]) -> None:
+    def __init__(
+        self, then: Callable[[Any], None], late: Callable[[outcome.Outcome[Any]], None]
+    ) -> None:
+        self._then = then
         self._late = late
         self._lock = threading.Lock()
         self._arrived = threading.Lock()
         self._arrived.acquire()
         self._result: outcome.Outcome[Any] | None = None
-        self._given_up = False
+        self._here = self._given_up = False
 
     def deliver(self, result: outcome.Outcome[Any]) -> None:
         with self._lock:
-            self._result = result
+            self._here = True
             given_up = self._given_up
         if given_up:
             self._late(result)
-        else:
-            self._arrived.release()
+            return
+        if isinstance(result, outcome.Value):
+            done = outcome.capture(self._then, result.value)
+            result = done if isinstance(done, outcome.Error) else result
+        self._result = result
+        self._arrived.release()
 
     def wait(self, seconds: float) -> outcome.Outcome[Any] | None:
         """None: it will be `late`."""
         if not self._arrived.acquire(timeout=seconds):
             with self._lock:
-                self._given_up = self._result is None
+                self._given_up = not self._here
+            if self._here:  # and `then` is at work
+                self._arrived.acquire()
         return self._result
 
 

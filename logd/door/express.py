@@ -15,7 +15,7 @@ from typing import Final, Protocol
 import trio
 
 from logd.api.exchange import Response
-from logd.api.express import Answer
+from logd.api.express import Asker
 from logd.door.complaints import Complaints
 from logd.door.limits import KEEP_ALIVE_SECONDS
 from logd.door.stream import GuardedStream
@@ -24,9 +24,9 @@ _RECEIVE_BYTES: Final = 65_536
 _EVENTS_AT_ONCE: Final = 256
 _ROUNDS: Final = 4
 
-Begin = Callable[[bytes, Answer], bool]
-"""Begins the request that these bytes are, if they are exactly one of the kind; it is answered
-later. False: nothing was done."""
+Begin = Callable[[bytes, Asker], int | None]
+"""Begins the request that these bytes are, if they are exactly one of the kind; the asker is told
+later. How many bytes are held for it until then; None: nothing was done."""
 
 
 class Waiter(Protocol):
@@ -45,13 +45,16 @@ class Platform:
         self,
         begin: Begin,
         commit: Callable[[], None],
+        give_back: Callable[[int], None],
         encode: Callable[[Response, float], tuple[bytes, bool]],
         complaints: Complaints,
     ) -> None:
-        """`commit()`: see to it that what was begun is answered; `encode(response,
-        now)`: its bytes, and whether the connection goes on after it."""
+        """`commit()`: see to it that what was begun is answered; `give_back(count)`: so many bytes
+        are held no more; `encode(response, now)`: its bytes, and whether the connection goes on
+        after it."""
         self._commit = commit
         self.begin = begin
+        self.give_back = give_back
         self.encode = encode
         self.complaints = complaints
         self._epoll = select.epoll()
@@ -99,7 +102,10 @@ class Spot:
         self._wake = trio.Event()
         self._parked = False
         self._under_way = b""
+        self._held = 0
         self._came_meanwhile = False
+        self._ready: tuple[bytes, bool] | None = None
+        self._sent = 0
         self._unsent = b""
         self._ends = False
         self._stream.on_abort = self.leave
@@ -136,39 +142,57 @@ class Spot:
             return
         except OSError:
             data = b""
-        if data and self._platform.begin(data, self._answer):
-            self._under_way = data
-            self._stream.idle_since = self._connection.waits_until = None
-        else:
+        held = self._platform.begin(data, self) if data else None
+        if held is None:
             self._leave_to_task(data)
+            return
+        self._held = held
+        self._under_way = data
+        self._stream.idle_since = self._connection.waits_until = None
 
     def _leave_to_task(self, data: bytes) -> None:
         self._connection.unread = data
         self._parked = False
         self._wake.set()
 
-    def _answer(self, response: Response | None) -> None:
+    def expect(self, response: Response) -> None:
+        """See `api.express.Asker`, whose methods these three are."""
+        self._ready = self._platform.encode(response, trio.current_time())
+
+    def tell(self) -> None:
+        if self._ready is not None and self._parked and not self._stream.closed:
+            try:
+                self._sent = os.write(self._fd, self._ready[0])
+            except OSError:  # it is tried again when that can be dealt with
+                self._sent = 0
+
+    def settle(self, response: Response | None) -> None:
         """Never raises: it runs in the midst of a commit."""
         data, self._under_way = self._under_way, b""
+        ready, self._ready = self._ready, None
+        sent, self._sent = self._sent, 0
+        self._platform.give_back(self._held)
         if not self._parked or self._stream.closed:
             return
         if response is None:
             self._leave_to_task(data)
             return
         try:
-            self._send(response)
+            now = trio.current_time()
+            if ready is None or not sent:
+                ready = self._platform.encode(response, now)
+                sent = self._stream.send_at_once(ready[0])
+            self._go_on(ready[0][sent:], ready[1], now)
         except trio.BrokenResourceError:
             pass  # the client is gone, and the task knows
         except Exception as error:  # noqa: BLE001  # the root of a request: the others are answered
             self._platform.complaints.note("an answer could not be sent", error)
             self._stream.abort()
 
-    def _send(self, response: Response) -> None:
-        now = trio.current_time()
-        data, keep = self._platform.encode(response, now)
-        sent = self._stream.send_at_once(data)
-        if sent < len(data) or not keep:
-            self._unsent = data[sent:]
+    def _go_on(self, unsent: bytes, keep: bool, now: float) -> None:
+        """After an answer, of which this is still to be sent."""
+        if unsent or not keep:
+            self._unsent = unsent
             self._ends = not keep
             self._parked = False
             self._wake.set()

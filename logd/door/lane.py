@@ -18,7 +18,7 @@ import trio
 from logd.api.dispatch import Api
 from logd.api.errors import BodyTooLarge
 from logd.api.exchange import Head, Header, Response
-from logd.api.express import Answer
+from logd.api.express import Asker
 from logd.door.body import BodyMemory, IncomingBody, Message
 from logd.door.complaints import Complaints
 from logd.door.express import Platform, Spot
@@ -58,7 +58,9 @@ class Lane:
         self._dated = b""
         self._connections: set[_Connection] = set()
         self._stopping = False
-        self._platform = Platform(self._begin, api.express.commit, self._encode_kept, complaints)
+        self._platform = Platform(
+            self._begin, api.express.commit, memory.give_back, self._encode_kept, complaints
+        )
 
     def stop(self) -> None:
         """Connections that wait for a request end now, the others after their answer."""
@@ -113,28 +115,22 @@ class Lane:
                 return None
         return None
 
-    def _begin(self, data: bytes, answer: Answer) -> bool:
+    def _begin(self, data: bytes, asker: Asker) -> int | None:
         """See `express.Begin`."""
         end = data.find(_END_OF_HEAD, 0, MAX_HEAD_BYTES) + len(_END_OF_HEAD)
         if end < len(_END_OF_HEAD) or self._stopping:
-            return False
+            return None
         request = hot_request(data[:end])
         if request is None or request.ticket is None or len(data) != end + request.length:
-            return False
-        length, memory = request.length, self._memory
-
-        def settle(response: Response | None) -> None:
-            memory.give_back(length)
-            answer(response)
-
+            return None
         try:
-            memory.take(length)
+            self._memory.take(request.length)
         except Overloaded:
-            return False
-        if self._api.express.take(request.ticket, data[end:], settle):
-            return True
-        memory.give_back(length)
-        return False
+            return None
+        if self._api.express.take(request.ticket, data[end:], asker):
+            return request.length
+        self._memory.give_back(request.length)
+        return None
 
     async def _serve(self, connection: "_Connection", request: Request) -> bool:
         """Answer a request; whether another may follow on the connection."""

@@ -12,6 +12,7 @@ other thread changes it. Nothing mutable is handed from one to another: a snapsh
 
 from collections import deque
 from collections.abc import Sequence
+from itertools import accumulate
 from pathlib import Path
 
 import msgspec
@@ -130,14 +131,12 @@ class Project:
         if self.failed:
             raise StorageFailed("the project's storage failed; it is being reopened")
         self._refuse_nearly_full()
-        seqs: list[Seq] = []
+        seqs = self.next_seqs(requests)
         buffers: list[bytes] = []
-        next_seq = self._next_seq
-        for request in requests:
-            seqs.append(next_seq)
+        for request, seq in zip(requests, seqs, strict=True):
             buffers += wal_codec.encode_frame(
                 wal_codec.Frame(
-                    next_seq,
+                    seq,
                     request.batch.count,
                     request.received_ns,
                     request.ndjson,
@@ -145,7 +144,6 @@ class Project:
                     request.idempotency,
                 )
             )
-            next_seq = Seq(next_seq + request.batch.count)
         try:
             if self._wal is None:
                 path = self._layout.wal_file(self._next_seq)
@@ -154,8 +152,13 @@ class Project:
         except StorageFailed:
             self.failed = True
             raise
-        self._next_seq = next_seq
+        self._next_seq = Seq(self._next_seq + sum(request.batch.count for request in requests))
         return seqs
+
+    def next_seqs(self, requests: Sequence[Request]) -> list[Seq]:
+        """The first sequence number of each, if they are appended next."""
+        ends = accumulate([r.batch.count for r in requests], initial=self._next_seq)
+        return [Seq(end) for end in ends][:-1]
 
     def _refuse_nearly_full(self) -> None:
         try:

@@ -13,6 +13,7 @@ from live_daemon import Daemon, DaemonFactory
 from raw_http import Answer, assert_healthy, connected, read_answer, read_to_end, request
 
 from logd.daemon.threads import WorkPool
+from logd.store.limits import StoreLimits
 
 SLOW_SECONDS = 0.05
 
@@ -153,6 +154,21 @@ async def test_on_a_slow_disk_all_are_answered(make_daemon: DaemonFactory) -> No
         assert sorted(await listed(daemon)) == sorted(stored)
 
 
+async def test_a_quiet_project_is_frozen_after_them(make_daemon: DaemonFactory) -> None:
+    """The one among them that makes it worth that is told to nobody but the writer."""
+    async with make_daemon() as daemon, connected(daemon) as stream:
+        worth = StoreLimits().min_freeze_entries
+        entries = [daemon.entry(message=f"m {n}") for n in range(worth - 5)]
+        await daemon.call("POST", "/v1/ingest", daemon.key, json=entries)
+        for number in range(10):
+            await stream.send_all(post(daemon, message=f"single {number}"))
+            ids(await read_answer(stream))
+        with trio.fail_after(20):
+            while not [*daemon.data.glob("projects/*/segments/*.seg")]:  # noqa: ASYNC110  # as below
+                await trio.sleep(SLOW_SECONDS)
+        assert len(await listed(daemon)) == 1000
+
+
 @pytest.mark.usefixtures("slow_disk")
 async def test_one_under_way_is_answered_when_the_daemon_stops(make_daemon: DaemonFactory) -> None:
     async with make_daemon() as daemon, connected(daemon) as stream:
@@ -242,8 +258,10 @@ async def test_of_those_that_come_together_each_gets_its_own_answer(
 
 
 async def test_results_that_are_late_come_once() -> None:
+    """And `then` is called for those that are not, before they are known."""
     pool = WorkPool("test", 2)
     late: list[int] = []
+    then: list[int] = []
 
     def work(seconds: float, number: int) -> int:
         time.sleep(seconds)
@@ -252,12 +270,45 @@ async def test_results_that_are_late_come_once() -> None:
     early = []
     for number in range(200):
         result = pool.run_briefly(
-            partial(work, number % 4 * 0.0005, number), 0.001, lambda one: late.append(one.unwrap())
+            partial(work, number % 4 * 0.0005, number),
+            0.001,
+            then=then.append,
+            late=lambda one: late.append(one.unwrap()),
         )
         if result is not None:
             early.append(result.unwrap())
+            assert then == early
     with trio.fail_after(20):
         while len(early) + len(late) < 200:  # noqa: ASYNC110  # as above
             await trio.sleep(0.01)
     pool.close()
     assert sorted([*early, *late]) == list(range(200))
+    assert then == early
+
+
+async def test_who_waits_for_a_result_waits_for_what_is_done_with_it() -> None:
+    """However long that takes; and its error is the result."""
+    pool = WorkPool("test", 1)
+    done = []
+
+    def slowly(number: int) -> None:
+        time.sleep(SLOW_SECONDS)
+        done.append(number)
+        if number:
+            raise ValueError("of what was done with it")
+
+    for number in range(2):
+        result = pool.run_briefly(
+            partial(int, number),
+            SLOW_SECONDS / 5,
+            then=slowly,
+            late=lambda _: done.append(-1),
+        )
+        assert result is not None
+        assert done[-1] == number
+        if number:
+            with pytest.raises(ValueError, match="what was done"):
+                result.unwrap()
+        else:
+            assert result.unwrap() == number
+    pool.close()
