@@ -30,6 +30,12 @@ def slow_disk(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "fdatasync", slowly)
 
 
+@pytest.fixture
+def quick_disk(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Syncs that the event loop waits for."""
+    monkeypatch.setattr(os, "fdatasync", lambda descriptor: None)
+
+
 def post(daemon: Daemon, *headers: str, **fields: Any) -> bytes:
     body = json.dumps(daemon.entry(**fields)).encode()
     return request(
@@ -154,6 +160,7 @@ async def test_on_a_slow_disk_all_are_answered(make_daemon: DaemonFactory) -> No
         assert sorted(await listed(daemon)) == sorted(stored)
 
 
+@pytest.mark.usefixtures("quick_disk")
 async def test_a_quiet_project_is_frozen_after_them(make_daemon: DaemonFactory) -> None:
     """The one among them that makes it worth that is told to nobody but the writer."""
     async with make_daemon() as daemon, connected(daemon) as stream:
