@@ -25,8 +25,6 @@ MAX_QUEUED_BYTES: Final = 64 << 20
 MAX_WAITING_FREEZES: Final = 2
 IDLE_SECONDS: Final = 2.0
 _REOPEN_SECONDS: Final = 1.0
-_PATIENCE_SECONDS: Final = 0.0005
-_MAX_IMPATIENCE: Final = 256
 
 
 class Asker(Protocol):
@@ -96,7 +94,6 @@ class Desk:
         self._stopping = False
         self._wal_in_use = trio.Semaphore(1, max_value=1)
         self._committed_at = trio.current_time()
-        self._impatience = self._not_waited = 0
         self._rotate_soon = False
         self.is_freezing = False
         self.ended = trio.Event()
@@ -132,7 +129,7 @@ class Desk:
 
     def commit_soon(self, *, now: bool = False) -> None:
         """Commit what waits. `now`: at once where the disk is quick, instead of in the writer."""
-        if not (now and self._is_ready() and self._is_patient()):
+        if not (now and self._is_ready() and self._threads.wal.is_patient()):
             self._wake.set()
         elif self._queue:
             self._commit_at_once()
@@ -150,17 +147,12 @@ class Desk:
         self._foretell(group)
         result = self._threads.wal.run_briefly(
             self._append(group),
-            _PATIENCE_SECONDS,
             then=show,
             late=lambda result: self._committed(group, result),
         )
         if result is not None:
-            self._impatience = 0
             self._told(group, result)
             self._wake_writer(was_worth_freezing)
-        else:
-            self._impatience = min(2 * self._impatience + 1, _MAX_IMPATIENCE)
-            self._not_waited = 0
 
     def _foretell(self, group: _Group) -> None:
         try:
@@ -179,12 +171,6 @@ class Desk:
             or self._is_rotation_due()
             or self.project.waiting_freezes > MAX_WAITING_FREEZES
         )
-
-    def _is_patient(self) -> bool:
-        """Whether to let the event loop stand still for a sync: after one that was not quick it is
-        not tried again for a while, the longer the more often that happens."""
-        self._not_waited += 1
-        return self._not_waited > self._impatience
 
     # ------------------------------------------------------------ the writer
 

@@ -21,6 +21,8 @@ _WAL_THREADS: Final = 16
 _FREEZE_THREADS: Final = 1
 _DECODE_THREADS: Final = 2
 _BUSY_SECONDS: Final = 0.01
+_PATIENCE_SECONDS: Final = 0.0005
+_MAX_SKIPS: Final = 256
 
 
 class Threads:
@@ -43,8 +45,12 @@ class WorkPool:
     state. A call costs a third of what trio's general way costs, and single entries are
     acknowledged through here."""
 
-    def __init__(self, name: str, threads: int) -> None:
+    def __init__(self, name: str, threads: int, patience_s: float = _PATIENCE_SECONDS) -> None:
+        """`patience_s`: how long the event loop stands still for a call that is probably quick:
+        less than it takes to let go of the loop and to be called back."""
         self._name = name
+        self._patience_s = patience_s
+        self._skips = self._skipped = 0
         self._max_threads = threads
         self._jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
         self._threads: list[threading.Thread] = []
@@ -67,16 +73,20 @@ class WorkPool:
         finally:
             self._busy -= 1
 
+    def is_patient(self) -> bool:
+        """Whether to `run_briefly`. After a call that was not quick it is not tried again for a
+        while, the longer the more often that happens."""
+        self._skipped += 1
+        return self._skipped > self._skips
+
     def run_briefly(
         self,
         call: Callable[[], T],
-        seconds: float,
         *,
         then: Callable[[T], None],
         late: Callable[[outcome.Outcome[T]], None],
     ) -> outcome.Outcome[T] | None:
-        """What came of `call()`, if that is known within so many seconds, for which the event loop
-        stands still: less than it takes to let go of the loop and to be called back. Otherwise
+        """What came of `call()`, if it is quick; the event loop stands still for it. Otherwise
         None, and `late` is called on the loop, later.
 
         If the loop still stands still when `call` has returned, `then` is called with what it
@@ -91,8 +101,12 @@ class WorkPool:
 
         handover = _Handover(then, lambda result: token.run_sync_soon(arrive_late, result))
         self._begin(_Job(call, handover.deliver))
-        result = handover.wait(seconds)
-        if result is not None:
+        result = handover.wait(self._patience_s)
+        self._skipped = 0
+        if result is None:
+            self._skips = min(2 * self._skips + 1, _MAX_SKIPS)
+        else:
+            self._skips = 0
             self._busy -= 1
         return result
 
@@ -116,7 +130,8 @@ class WorkPool:
         self, call: Callable[[Callable[[], None]], T], flag: "CancelFlag"
     ) -> T:
         """What `call(check)` returns or raises; cancelling the caller makes `check` raise, and the
-        call has ended before this returns. Raises Cancelled when the flag's time is over."""
+        call has ended before this returns. Raises Cancelled when the flag's time is over. The event
+        loop stands still for a quick call: this is not always a checkpoint."""
 
         def stop(_raise_cancel: object) -> trio.lowlevel.Abort:
             flag.is_set = True
@@ -124,7 +139,17 @@ class WorkPool:
 
         await trio.lowlevel.checkpoint_if_cancelled()
         try:
-            return await self._run(lambda: call(flag.check), stop)
+            if self._busy or not self.is_patient():
+                return await self._run(lambda: call(flag.check), stop)
+            task = trio.lowlevel.current_task()
+            result = self.run_briefly(
+                lambda: call(flag.check),
+                then=_leave_it,
+                late=lambda result: trio.lowlevel.reschedule(task, result),
+            )
+            if result is not None:
+                return result.unwrap()
+            return cast(T, await trio.lowlevel.wait_task_rescheduled(stop))
         finally:
             if flag.is_set:
                 await trio.lowlevel.checkpoint_if_cancelled()
@@ -192,6 +217,10 @@ class _Handover:
             if self._here:  # and `then` is at work
                 self._arrived.acquire()
         return self._result
+
+
+def _leave_it(_result: object) -> None:
+    """Nothing has to be done with it in the thread."""
 
 
 def _not_abortable(_raise_cancel: object) -> trio.lowlevel.Abort:

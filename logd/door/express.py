@@ -4,12 +4,14 @@ In the lane a connection's task parks here until its client sends something. One
 that are parked, through an epoll of its own in which a connection stays from request to request.
 What comes as one whole request of the kind that `api/express.py` takes is begun at once, and
 answered out of the commit that makes it durable; the connection's task sleeps on. Anything else,
-and what is handed back, wakes the task, with the bytes in `unread`.
+and what is handed back, wakes the task, with the bytes in `unread`. While a task answers a query,
+the same watch tells it if its client is gone.
 """
 
 import os
 import select
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Final, Protocol
 
 import trio
@@ -17,7 +19,7 @@ import trio
 from logd.api.exchange import Response
 from logd.api.express import Asker
 from logd.door.complaints import Complaints
-from logd.door.limits import KEEP_ALIVE_SECONDS
+from logd.door.limits import KEEP_ALIVE_SECONDS, MAX_HEAD_BYTES
 from logd.door.stream import GuardedStream
 
 _RECEIVE_BYTES: Final = 65_536
@@ -104,6 +106,7 @@ class Spot:
         self._under_way = b""
         self._held = 0
         self._came_meanwhile = False
+        self._gone: Callable[[], None] | None = None
         self._ready: tuple[bytes, bool] | None = None
         self._sent = 0
         self._unsent = b""
@@ -124,6 +127,31 @@ class Spot:
             await self._stream.send_all(unsent)
         return not self._ends
 
+    @contextmanager
+    def listening(self, gone: Callable[[], None]) -> Iterator[None]:
+        """While the task is not reading: `gone` is called if the client closes its side. What it
+        sends instead is kept."""
+        self._gone = gone
+        self._platform.watch(self._fd, self)
+        try:
+            yield
+        finally:
+            self._gone = None
+
+    def _listen(self, gone: Callable[[], None]) -> None:
+        connection = self._connection
+        try:
+            while len(connection.unread) < MAX_HEAD_BYTES:
+                data = os.read(self._fd, _RECEIVE_BYTES)
+                if not data:
+                    gone()
+                    return
+                connection.unread += data
+        except BlockingIOError:
+            return
+        except OSError:
+            gone()
+
     def leave(self) -> None:
         """It is no longer watched, and its task wakes."""
         self._platform.forget(self._fd, self)
@@ -132,6 +160,8 @@ class Spot:
     def look(self) -> None:
         """There is something to read."""
         if not self._parked:
+            if self._gone is not None:
+                self._listen(self._gone)
             return  # its task reads
         if self._under_way:
             self._came_meanwhile = True

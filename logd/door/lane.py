@@ -113,6 +113,8 @@ class Lane:
             connection.stream.idle_since = None
             if not await self._serve(connection, request):
                 return None
+            if connection.unread:  # what was sent ahead may be answered without a wait
+                await trio.lowlevel.checkpoint()
         return None
 
     def _begin(self, data: bytes, asker: Asker) -> int | None:
@@ -153,6 +155,10 @@ class Lane:
         """None where the client of a query is gone."""
         if head.method == "POST" or head.path.endswith("/stats"):
             return await self._api.answer(head, body)  # is done at once, or must be
+        if connection.spot is not None:
+            with trio.CancelScope() as scope, connection.spot.listening(scope.cancel):
+                return await self._api.answer(head, body)
+            return None
         response: Response | None = None
         async with trio.open_nursery() as nursery:
             nursery.start_soon(connection.cancel_when_gone, nursery.cancel_scope)
@@ -257,6 +263,7 @@ class _Connection:
     """A connection's bytes: `unread` came and belongs to no request answered here.
 
     `waits_until`: while it waits for a head, the time at which `waiting` is to be cancelled.
+    `spot`: None where what it carries is encrypted.
     """
 
     def __init__(self, stream: GuardedStream, limits: Limits, platform: Platform) -> None:
@@ -267,12 +274,12 @@ class _Connection:
         self.waiting = trio.CancelScope()
         self.waits_until: float | None = None
         fd = stream.plain_fd
-        self._spot = None if fd is None else Spot(platform, self, fd)
+        self.spot = None if fd is None else Spot(platform, self, fd)
 
     def leave(self) -> None:
         """The lane is done with it."""
-        if self._spot is not None:
-            self._spot.leave()
+        if self.spot is not None:
+            self.spot.leave()
 
     async def next_head(self) -> bytes | None:
         """The next request's head with the empty line behind it, or whatever came where the lane
@@ -287,8 +294,8 @@ class _Connection:
                     return self.unread[: end + len(_END_OF_HEAD)]
                 if not may_become_hot(self.unread):
                     return self.unread
-                if not self.unread and self._spot is not None:
-                    if not await self._spot.park():
+                if not self.unread and self.spot is not None:
+                    if not await self.spot.park():
                         return None
                     self.waits_until = trio.current_time() + self._limits.head_seconds
                     self.stream.idle_since = trio.current_time()

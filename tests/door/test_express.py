@@ -116,6 +116,23 @@ async def test_pipelined_requests_are_answered_in_order(make_daemon: DaemonFacto
         assert ids(*answers) == await listed(daemon)
 
 
+async def test_queries_that_were_sent_ahead_leave_turns_to_others(
+    make_daemon: DaemonFactory,
+) -> None:
+    """The event loop may stand still for each of them, but not for all."""
+    requests, turns = 200, 40
+    async with make_daemon() as daemon, connected(daemon) as stream:
+        credential = f"Authorization: Bearer {daemon.key}"
+        data = request("GET", f"/v1/projects/{daemon.project}/logs?limit=1", credential)
+        await stream.send_all(data)
+        assert (await read_answer(stream)).status == 200
+        await stream.send_all(data * requests)
+        for _ in range(turns):
+            await trio.lowlevel.checkpoint()
+        came = await stream.receive_some(1 << 20)
+        assert came.count(b"HTTP/1.1 200") < requests / 2
+
+
 @pytest.mark.usefixtures("slow_disk")
 async def test_what_comes_while_one_is_under_way_waits_for_it(make_daemon: DaemonFactory) -> None:
     async with make_daemon() as daemon, connected(daemon) as stream:
@@ -266,7 +283,7 @@ async def test_of_those_that_come_together_each_gets_its_own_answer(
 
 async def test_results_that_are_late_come_once() -> None:
     """And `then` is called for those that are not, before they are known."""
-    pool = WorkPool("test", 2)
+    pool = WorkPool("test", 2, patience_s=0.001)
     late: list[int] = []
     then: list[int] = []
 
@@ -278,7 +295,6 @@ async def test_results_that_are_late_come_once() -> None:
     for number in range(200):
         result = pool.run_briefly(
             partial(work, number % 4 * 0.0005, number),
-            0.001,
             then=then.append,
             late=lambda one: late.append(one.unwrap()),
         )
@@ -295,7 +311,7 @@ async def test_results_that_are_late_come_once() -> None:
 
 async def test_who_waits_for_a_result_waits_for_what_is_done_with_it() -> None:
     """However long that takes; and its error is the result."""
-    pool = WorkPool("test", 1)
+    pool = WorkPool("test", 1, patience_s=SLOW_SECONDS / 5)
     done = []
 
     def slowly(number: int) -> None:
@@ -307,7 +323,6 @@ async def test_who_waits_for_a_result_waits_for_what_is_done_with_it() -> None:
     for number in range(2):
         result = pool.run_briefly(
             partial(int, number),
-            SLOW_SECONDS / 5,
             then=slowly,
             late=lambda _: done.append(-1),
         )
