@@ -21,7 +21,7 @@ _WAL_THREADS: Final = 16
 _FREEZE_THREADS: Final = 1
 _DECODE_THREADS: Final = 2
 _BUSY_SECONDS: Final = 0.01
-_PATIENCE_SECONDS: Final = 0.0005
+_PATIENCE_SECONDS: Final = 0.001
 _MAX_SKIPS: Final = 256
 
 
@@ -213,8 +213,8 @@ class _Handover:
         """None: it will be `late`."""
         if not self._arrived.acquire(timeout=seconds):
             with self._lock:
-                self._given_up = not self._here
-            if self._here:  # and `then` is at work
+                given_up = self._given_up = not self._here
+            if not given_up:  # `then` is at work
                 self._arrived.acquire()
         return self._result
 

@@ -42,6 +42,10 @@ _PAGE_ROWS: Final = 256
 T = TypeVar("T")
 
 
+def _go_on() -> None:
+    """There is no end to this work but its own."""
+
+
 class ChunkReader:
     """One chunk of a segment file. All methods raise Corruption where the bytes do not hold."""
 
@@ -314,36 +318,37 @@ class ChunkReader:
             out += [raw[start:stop] for start, stop in zip(starts, stops, strict=True)]
         return out
 
-    def entries(self, rows: Int64s) -> list[Entry]:
+    def entries(self, rows: Int64s, check: Callable[[], None] = _go_on) -> list[Entry]:
         """The entries of rows (ascending). Those of a page are remembered: the newest are asked for
-        again and again, and to read one row costs nearly as much as to read its whole block."""
+        again and again, and to read one row costs nearly as much as to read its whole block.
+        `check()` is called between slices of work and raises to end it."""
         if len(rows) > _PAGE_ROWS:
-            return self._read_entries(rows)
+            return self._read_entries(rows, check)
         numbers = rows.tolist()
         found = [self.cached_already(("entry", row)) for row in numbers]
         missing = [row for row, entry in zip(numbers, found, strict=True) if entry is None]
         if missing:
-            read = dict(zip(missing, self._read_entries(np.array(missing, np.int64)), strict=True))
+            entries = self._read_entries(np.array(missing, np.int64), check)
+            read = dict(zip(missing, entries, strict=True))
             found = [
                 entry or self.cached(("entry", row), partial(_sized, read[row]))
                 for row, entry in zip(numbers, found, strict=True)
             ]
         return cast(list[Entry], found)
 
-    def _read_entries(self, rows: Int64s) -> list[Entry]:
+    def _read_entries(self, rows: Int64s, check: Callable[[], None]) -> list[Entry]:
         sources, tag_lists = self.sources().items, self.tag_lists().items
         coded = (Part.LEVELS, Part.SOURCE_CODES, Part.TAG_CODES)
         levels, source_codes, tag_codes = self._codes_at(coded, rows)
-        columns = zip(
-            (rows + self.first_seq).tolist(),
-            self.times_at(rows).tolist(),
-            levels,
-            self._messages_of_page(rows),
-            source_codes,
-            tag_codes,
-            self.meta_texts(rows),
-            strict=True,
-        )
+        check()
+        times = self.times_at(rows).tolist()
+        check()
+        messages = self._messages_of_page(rows)
+        check()
+        metas = self.meta_texts(rows)
+        check()
+        seqs = (rows + self.first_seq).tolist()
+        columns = zip(seqs, times, levels, messages, source_codes, tag_codes, metas, strict=True)
         try:
             return [
                 Entry(

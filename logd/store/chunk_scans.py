@@ -108,6 +108,7 @@ def _scan_variables(reader: ChunkReader, word: Word, found: Bools, check: Check)
         check()
         hits = matching_variables(column, block, word)
         if len(hits):
+            check()
             within = reader.block_rows(block)
             found[column.slot_rows(block).locate(hits).rows + within.start] = True
 

@@ -89,8 +89,8 @@ class ChunkSearch:
     def levels(self) -> Codes:
         return self._reader.levels()
 
-    def entries(self, rows: Int64s) -> list[Entry]:
-        return self._reader.entries(rows)
+    def entries(self, rows: Int64s, check: Check) -> list[Entry]:
+        return self._reader.entries(rows, check)
 
     def text_counts(self, kind: int, level: int | None) -> Codes:
         """uint32[texts]: entries (of a level) that refer to each text of the kind."""
@@ -133,6 +133,7 @@ class ChunkSearch:
         found: Selection = NONE
         if term.field in (Field.ANY, Field.MESSAGE):
             found = self._message(term.words)
+        self._check()
         if term.field in (Field.ANY, Field.SOURCE):
             found = either(found, self._sources(term.words), self.expand)
         if term.field in (Field.ANY, Field.TAG):
@@ -163,6 +164,7 @@ class ChunkSearch:
     def _message(self, words: Sequence[Word]) -> Selection:
         if len(words) == 1:
             static = self._by_text(TEMPLATE, self._targets(words[0]).templates)
+            self._check()
             return either(static, self._variables(words[0]), self.expand)
         return self._phrase(words)
 
@@ -228,7 +230,9 @@ class ChunkSearch:
         return Rows(found) if found.any() else NONE
 
     def _scan(self, scan: Scan) -> Bools:
-        return self._scanner.scan(self._reader, scan, self._check)
+        found = self._scanner.scan(self._reader, scan, self._check)
+        self._check()
+        return found
 
     def _exact_variable(self, word: Word) -> Selection:
         found = self._words.find_variable(word.text.encode())

@@ -19,7 +19,7 @@ _SLICE_ROWS: Final = 32
 class Readable(Protocol):
     """Where the entries of candidates are read."""
 
-    def entries(self, rows: Int64s) -> list[Entry]: ...
+    def entries(self, rows: Int64s, check: Check) -> list[Entry]: ...
 
 
 class Candidates(msgspec.Struct, frozen=True):
@@ -115,5 +115,5 @@ def _read(part: Readable, rows: Int64s, check: Check) -> list[Entry]:
     entries: list[Entry] = []
     for start in range(0, len(rows), _SLICE_ROWS):
         check()
-        entries += part.entries(rows[start : start + _SLICE_ROWS])
+        entries += part.entries(rows[start : start + _SLICE_ROWS], check)
     return entries

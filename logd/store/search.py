@@ -230,7 +230,7 @@ def entry_at(snapshot: Snapshot, seq: Seq) -> Entry | None:
     for block in snapshot.blocks:
         if block.first_seq <= seq < block.next_seq:
             part = TailSearch(block, check=_no_check)
-            return part.entries(np.array([seq - block.first_seq], np.int64))[0]
+            return part.entries(np.array([seq - block.first_seq], np.int64), _no_check)[0]
     return None
 
 

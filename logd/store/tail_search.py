@@ -24,6 +24,8 @@ from logd.words import WORD_BYTE, fold
 
 Int64s = npt.NDArray[np.int64]
 
+Check = Callable[[], None]
+
 _IS_WORD = np.frombuffer(WORD_BYTE, np.bool_)
 _CHECK_EVERY = 4096
 _TERMS_REMEMBERED = 16
@@ -83,10 +85,11 @@ class _Derived:
             self._order = np.argsort(ts, kind="stable")
         return self._order
 
-    def messages(self) -> _Texts:
+    def messages(self, check: Check) -> _Texts:
         if self._messages is None:
             folded, at = self._folded("messages")
-            self._messages = _Texts(folded, at, _word_starts(folded))
+            check()
+            self._messages = _Texts(folded, at, _word_starts(folded, check))
         return self._messages
 
     def metas(self) -> tuple[bytes, Int64s]:
@@ -119,7 +122,7 @@ def _distinct(blob: bytes) -> _Dictionary:
 class TailSearch:
     """A block of the tail under one query, in one thread."""
 
-    def __init__(self, block: TailBlock, check: Callable[[], None]) -> None:
+    def __init__(self, block: TailBlock, check: Check) -> None:
         self._batch = block.batch
         self._check = check
         if block.search_cache is None:
@@ -169,7 +172,8 @@ class TailSearch:
     def _dictionary(self, kind: int) -> _Dictionary:
         return {SOURCE: self._derived.sources, TAG_LIST: self._derived.tag_lists}[kind]()
 
-    def entries(self, rows: Int64s) -> list[Entry]:
+    def entries(self, rows: Int64s, check: Check) -> list[Entry]:
+        check()
         batch = self._batch
         names = ("messages", "sources", "tags", "metas")
         messages, sources, tags, metas = [
@@ -201,8 +205,10 @@ class TailSearch:
         if term.field in (Field.ANY, Field.MESSAGE):
             found = self._message(term.words)
         if term.field in (Field.ANY, Field.SOURCE):
+            self._check()
             found = either(found, self._texts(SOURCE, term.words, _matches_text), self.expand)
         if term.field in (Field.ANY, Field.TAG):
+            self._check()
             found = either(found, self._texts(TAG_LIST, term.words, _matches_tag), self.expand)
         return found
 
@@ -213,17 +219,17 @@ class TailSearch:
         return ByText(kind, hits) if hits.any() else NONE
 
     def _message(self, words: Sequence[Word]) -> Selection:
-        texts = self._derived.messages()
-        found = _rows_with(texts, words[0])
+        texts = self._derived.messages(self._check)
+        found = _rows_with(texts, words[0], self._check)
         for word in words[1:]:
-            found &= _rows_with(texts, word)
+            found &= _rows_with(texts, word, self._check)
         if len(words) > 1:
             self._keep_adjacent(found, words)
         return Rows(found) if found.any() else NONE
 
     def _keep_adjacent(self, found: Bools, words: Sequence[Word]) -> None:
         """Of the rows that hold all words, those that hold them side by side."""
-        texts = self._derived.messages()
+        texts = self._derived.messages(self._check)
         folded, at = texts.folded, texts.edges
         for step, row in enumerate(np.flatnonzero(found).tolist()):
             if step % _CHECK_EVERY == 0:
@@ -247,13 +253,13 @@ def _texts_at(blob: bytes, at: Int64s, rows: Int64s) -> list[bytes]:
     return [blob[start : stop - 1] for start, stop in zip(starts, stops, strict=True)]
 
 
-def _rows_with(texts: _Texts, word: Word) -> Bools:
+def _rows_with(texts: _Texts, word: Word, check: Check) -> Bools:
     """bool[count]: which of the texts hold the word."""
     wanted = word.text.encode()
     if word.kind is WordKind.SUBSTRING:
         places = _places_of(texts.folded, wanted)
     else:
-        places = _beginning_with(texts, wanted)
+        places = _beginning_with(texts, wanted, check)
     if word.kind is WordKind.EXACT:
         ends = places + len(wanted)
         inside = np.flatnonzero(ends < len(texts.folded))
@@ -264,7 +270,7 @@ def _rows_with(texts: _Texts, word: Word) -> Bools:
     return found
 
 
-def _beginning_with(texts: _Texts, wanted: bytes) -> Int64s:
+def _beginning_with(texts: _Texts, wanted: bytes, check: Check) -> Int64s:
     """Where words begin with these bytes. Byte after byte is compared: quicker than to look for
     them everywhere, and other threads run meanwhile."""
     array = np.frombuffer(texts.folded, np.uint8)
@@ -272,6 +278,7 @@ def _beginning_with(texts: _Texts, wanted: bytes) -> Int64s:
     places = places[: np.searchsorted(places, len(array) - len(wanted), side="right")]
     for offset, byte in enumerate(wanted):
         places = places.compress(array.take(places + offset if offset else places) == byte)
+        check()
     return places.astype(np.int64)
 
 
@@ -283,8 +290,9 @@ def _places_of(folded: bytes, wanted: bytes) -> Int64s:
     return places
 
 
-def _word_starts(folded: bytes) -> npt.NDArray[np.uint32]:
+def _word_starts(folded: bytes, check: Check) -> npt.NDArray[np.uint32]:
     inside = _IS_WORD[np.frombuffer(folded, np.uint8)]
+    check()
     starts = inside.copy()
     starts[1:] &= ~inside[:-1]
     return np.flatnonzero(starts).astype(np.uint32)

@@ -2,6 +2,7 @@
 
 import json
 import os
+import threading
 import time
 from collections.abc import Callable
 from functools import partial
@@ -34,6 +35,25 @@ def slow_disk(monkeypatch: pytest.MonkeyPatch) -> None:
 def quick_disk(monkeypatch: pytest.MonkeyPatch) -> None:
     """Syncs that the event loop waits for."""
     monkeypatch.setattr(os, "fdatasync", lambda descriptor: None)
+
+
+_Lock = threading.Lock
+
+
+class SlowLock:
+    """Who lets go of it does not go on at once."""
+
+    def __init__(self) -> None:
+        self._lock = _Lock()
+        self.acquire = self._lock.acquire
+        self.release = self._lock.release
+
+    def __enter__(self) -> None:
+        self._lock.acquire()
+
+    def __exit__(self, *error: object) -> None:
+        self._lock.release()
+        time.sleep(SLOW_SECONDS / 50)
 
 
 def post(daemon: Daemon, *headers: str, **fields: Any) -> bytes:
@@ -307,6 +327,31 @@ async def test_results_that_are_late_come_once() -> None:
     pool.close()
     assert sorted([*early, *late]) == list(range(200))
     assert then == early
+
+
+async def test_nobody_waits_for_a_result_that_is_late(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever the moment at which it comes."""
+    monkeypatch.setattr("logd.daemon.threads.threading.Lock", SlowLock)
+    calls, patience = 600, SLOW_SECONDS / 50
+    pool = WorkPool("test", 1, patience_s=patience)
+    late: list[int] = []
+    then: list[int] = []
+
+    def work(number: int) -> int:
+        time.sleep(patience * number / calls * 3)
+        return number
+
+    for number in range(calls):
+        pool.run_briefly(
+            partial(work, number), then=then.append, late=lambda one: late.append(one.unwrap())
+        )
+    with trio.fail_after(20):
+        while len(then) + len(late) < calls:  # noqa: ASYNC110  # as above
+            await trio.sleep(0.01)
+    pool.close()
+    assert then
+    assert late
+    assert sorted([*then, *late]) == list(range(calls))
 
 
 async def test_who_waits_for_a_result_waits_for_what_is_done_with_it() -> None:
