@@ -11,6 +11,9 @@ PYTHON ?= python3
 VENV ?= .venv
 ARGS ?=
 
+# ARGS="-n0" runs the tests in one process, for a debugger.
+parallel := -n auto --maxprocesses 4 --dist worksteal
+
 bin := $(VENV)/bin
 installed := $(VENV)/.installed
 installed_dev := $(VENV)/.installed-dev
@@ -25,7 +28,7 @@ run: $(installed)
 	@exec $(bin)/logd quickstart $(ARGS)
 
 test: $(installed_dev)
-	@$(bin)/python -m pytest -m "not slow" $(ARGS)
+	@$(bin)/python -m pytest $(parallel) -m "not slow" $(ARGS)
 
 lint: $(installed_dev)
 	$(bin)/ruff check .
@@ -40,7 +43,7 @@ types: $(installed_dev)
 	$(bin)/mypy
 
 faults: $(installed_dev)
-	@$(bin)/python -m pytest -m "slow or not slow" tests/faults tests/model $(ARGS)
+	@$(bin)/python -m pytest $(parallel) -m "slow or not slow" tests/faults tests/model $(ARGS)
 
 bench: $(installed_dev)
 	@$(bin)/python -m bench $(ARGS)

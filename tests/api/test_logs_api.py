@@ -381,7 +381,10 @@ async def test_stats_count_by_level(daemon: Daemon) -> None:
     assert (await daemon.call("GET", path + "?level=INFO", daemon.key)).status_code == 400
 
 
-@pytest.mark.parametrize("log_id", ["log_" + str(uuid4()), "nonsense", "log_", "%00", "a%2Fb"])
+@pytest.mark.parametrize(
+    "log_id",
+    ["log_5d0f1b64-9a53-4c1e-8f6e-2f7d1c0a9b38", "nonsense", "log_", "%00", "a%2Fb"],
+)
 async def test_an_entry_that_is_not_there_is_404(daemon: Daemon, log_id: str) -> None:
     path = f"/v1/projects/{daemon.project}/logs/{log_id}"
     response = await daemon.call("GET", path, daemon.key)
