@@ -13,6 +13,7 @@ import httpx
 import pytest
 from command_line import TIMEOUT_SECONDS, command, environment, run_logd
 
+UNIT = Path(__file__).parents[2] / "systemd" / "logd.service"
 ANY_PORT = ["--listen", "127.0.0.1:0"]
 
 
@@ -185,6 +186,14 @@ def test_a_data_directory_has_one_daemon(tmp_path: Path) -> None:
             assert second.returncode == 1
             (line,) = second.stderr.splitlines()
             assert "in use by another logd process" in line
+
+
+def test_the_unit_does_not_try_again_where_an_option_is_wrong(tmp_path: Path) -> None:
+    made = run_logd("serve", "--data", str(tmp_path), "--max-body-bytes", "much")
+    assert made.stdout == ""
+    (line,) = made.stderr.splitlines()
+    assert "max_body_bytes" in line
+    assert f"RestartPreventExitStatus={made.returncode}\n" in UNIT.read_text()
 
 
 def test_an_address_in_use_is_one_line(tmp_path: Path) -> None:
