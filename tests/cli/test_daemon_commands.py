@@ -192,7 +192,7 @@ def test_the_unit_does_not_try_again_where_an_option_is_wrong(tmp_path: Path) ->
     made = run_logd("serve", "--data", str(tmp_path), "--max-body-bytes", "much")
     assert made.stdout == ""
     (line,) = made.stderr.splitlines()
-    assert "max_body_bytes" in line
+    assert "--max-body-bytes" in line
     assert f"RestartPreventExitStatus={made.returncode}\n" in UNIT.read_text()
 
 
