@@ -29,7 +29,8 @@ from logd.store.selection import Bools
 _log = logging.getLogger("logd.logs")
 
 QUIET_SECONDS: Final = 10.0
-_WORTH_STARTING_SCANS: Final = 8
+_WORTH_STARTING_SCANS: Final = 8  # while entries come in
+_WORTH_STARTING_SCANS_ALONE: Final = 32  # a start takes as long as a few dozen scans, and a core
 _BURST_SECONDS: Final = 1.0
 _START_SECONDS: Final = 30.0
 _SCAN_SECONDS: Final = 60.0
@@ -108,7 +109,7 @@ class ScanProcesses:
         with self._changed:
             self._note_scan()
             self._welcome()
-            if self._scans >= _WORTH_STARTING_SCANS and not self._starting:
+            if self._scans >= self._worth_starting and not self._starting:
                 self._start_missing()
             while self._busy and (not self._idle or self._busy >= self._at_once):
                 self._changed.wait(_CHECK_SECONDS)
@@ -124,6 +125,10 @@ class ScanProcesses:
             self._scans = 0
         self._scans += 1
         self._used_at = now
+
+    @property
+    def _worth_starting(self) -> int:
+        return _WORTH_STARTING_SCANS if self._is_writing() else _WORTH_STARTING_SCANS_ALONE
 
     def _start_missing(self) -> None:
         """One at a time: the query that is under way needs the cores too."""
