@@ -3,7 +3,8 @@
 Who may call what: `append` from one thread at a time (the project's writer); `run_freeze` and
 `run_merge` from one thread at a time (the freezer), also while an append runs; everything that says
 so from the thread that owns the project's visible state (the event loop), or from one for which
-that thread stands still, so that no other changes it meanwhile. Nothing mutable is handed from one to another: a snapshot is immutable.
+that thread stands still, so that no other changes it meanwhile. Nothing mutable is handed from one
+to another: a snapshot is immutable.
 
     append (writer) -> publish (owner)            an entry is durable, then visible
     prepare_freeze (owner) -> run_freeze (freezer) -> install (owner) -> discard (freezer)
