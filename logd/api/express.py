@@ -85,10 +85,7 @@ class _Group:
         self._responses: list[Response] = []
 
     def expect(self, each: Sequence[Ingested]) -> None:
-        self._responses = [
-            with_common(receipt(one), self._request_id(request))
-            for one, request in zip(each, self._requests, strict=True)
-        ]
+        self._responses = self._responses_to(each)
         for request, response in zip(self._requests, self._responses, strict=True):
             request.asker.expect(response)
 
@@ -97,17 +94,22 @@ class _Group:
             request.asker.tell()
 
     def settle(self, result: Sequence[Ingested] | LogdError) -> None:
-        if isinstance(result, LogdError):
-            for request in self._requests:
-                request.asker.settle(problems.to_response(result, self._request_id(request)))
-            return
-        if not self._responses:
-            self.expect(result)
-        for request, response in zip(self._requests, self._responses, strict=True):
+        responses = self._responses
+        if isinstance(result, LogdError) or not responses:
+            responses = self._responses_to(result)
+        for request, response in zip(self._requests, responses, strict=True):
             request.asker.settle(response)
 
-    def _request_id(self, request: _Taken) -> str:
-        return request.ticket.request_id or self._request_ids.next()
+    def _responses_to(self, result: Sequence[Ingested] | LogdError) -> list[Response]:
+        responses = []
+        for number, request in enumerate(self._requests):
+            request_id = request.ticket.request_id or self._request_ids.next()
+            if isinstance(result, LogdError):
+                response = problems.to_response(result, request_id)
+            else:
+                response = receipt(result[number])
+            responses.append(with_common(response, request_id))
+        return responses
 
 
 class Express:

@@ -1,5 +1,6 @@
 """Requests of one entry: begun where they arrive, answered out of the commit, yet as any other."""
 
+import errno
 import json
 import os
 import threading
@@ -211,6 +212,26 @@ async def test_a_quiet_project_is_frozen_after_them(make_daemon: DaemonFactory) 
             while not [*daemon.data.glob("projects/*/segments/*.seg")]:  # noqa: ASYNC110  # as below
                 await trio.sleep(SLOW_SECONDS)
         assert len(await listed(daemon)) == 1000
+
+
+async def test_a_failed_sync_is_told_with_the_headers_of_every_response(
+    make_daemon: DaemonFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with make_daemon() as daemon, connected(daemon) as stream:
+        await stream.send_all(post(daemon))
+        good = await read_answer(stream)
+        ids(good)
+
+        def fail(descriptor: int) -> None:
+            raise OSError(errno.EIO, "Input/output error")
+
+        monkeypatch.setattr(os, "fdatasync", fail)
+        await stream.send_all(post(daemon, "X-Request-Id: mine"))
+        answer = await read_answer(stream)
+        monkeypatch.undo()
+        assert (answer.status, answer.headers["x-request-id"]) == (503, "mine")
+        assert answer.headers["content-type"] == "application/problem+json"
+        assert set(good.headers) <= set(answer.headers)
 
 
 @pytest.mark.usefixtures("slow_disk")
