@@ -8,7 +8,7 @@ disk is quick the loop stands still for that; the thread then shows them, and sa
 import logging
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Final, Protocol
+from typing import Final, Protocol, TypeVar
 
 import outcome
 import trio
@@ -27,12 +27,16 @@ IDLE_SECONDS: Final = 2.0
 _REOPEN_SECONDS: Final = 1.0
 
 
-class Asker(Protocol):
-    """Who asked for a request to be stored. All but `tell` is called on the event loop."""
+T_contra = TypeVar("T_contra", contravariant=True)
 
-    def expect(self, seq: Seq) -> None:
-        """It is about to be stored, and will have this first sequence number if nothing fails.
-        Perhaps not called."""
+
+class Asker(Protocol[T_contra]):
+    """Who asked for something to be stored, and is told so with a T: of a request to the store, its
+    first sequence number. All but `tell` is called on the event loop."""
+
+    def expect(self, result: T_contra) -> None:
+        """It is about to be stored, and will be told with this if nothing fails. Perhaps not
+        called."""
         ...
 
     def tell(self) -> None:
@@ -41,8 +45,8 @@ class Asker(Protocol):
         ready. Must not raise."""
         ...
 
-    def settle(self, result: Seq | LogdError) -> None:
-        """What became of it: its first sequence number, or why it was not stored. Called once."""
+    def settle(self, result: T_contra | LogdError) -> None:
+        """What became of it, or why it was not stored. Called once."""
         ...
 
 
@@ -66,7 +70,7 @@ class _Waiting:
         self.event.set()
 
 
-_Group = list[tuple[Request, Asker]]
+_Group = list[tuple[Request, Asker[Seq]]]
 
 
 class Desk:
@@ -115,7 +119,7 @@ class Desk:
             raise waiting.result
         return waiting.result
 
-    def submit_soon(self, request: Request, asker: Asker) -> None:
+    def submit_soon(self, request: Request, asker: Asker[Seq]) -> None:
         """As `submit`, for one who is told later. Raises, for what can be told at once, as `submit`
         does. Nothing happens before `commit_soon`."""
         if self._stopping:

@@ -2,11 +2,12 @@
 
 import hashlib
 from collections.abc import Callable, Sequence
-from typing import Final, Protocol
+from typing import Final
 
 import msgspec
 import trio
 
+from logd.daemon.desk import Asker
 from logd.entry import ProjectId, Seq
 from logd.errors import LogdError
 from logd.format.body import (
@@ -100,14 +101,6 @@ def decode_small(
     return Request(batch, body, ndjson, received_ns) if batch.count else None
 
 
-class Askers(Protocol):
-    """Who sent bodies that are stored together. As `desk.Asker`, with what comes of each."""
-
-    def expect(self, each: Sequence[Ingested]) -> None: ...
-    def tell(self) -> None: ...
-    def settle(self, result: Sequence[Ingested] | LogdError) -> None: ...
-
-
 class Together:
     """The asker for a request that `decode_small` made of some bodies."""
 
@@ -118,7 +111,7 @@ class Together:
         project: ProjectId,
         request: Request,
         bodies: int,
-        askers: Askers,
+        askers: Asker[Sequence[Ingested]],
         heard: Callable[[Seq | LogdError], Seq | LogdError],
     ) -> None:
         """`heard(result)`, on the event loop: what the askers are to be told of this result."""

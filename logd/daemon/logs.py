@@ -8,9 +8,8 @@ from typing import Final
 import msgspec
 import trio
 
-from logd.daemon.desk import Desk
+from logd.daemon.desk import Asker, Desk
 from logd.daemon.intake import (
-    Askers,
     Decoded,
     IdempotencyConflict,
     Ingested,
@@ -120,7 +119,11 @@ class Logs:
         return Ingested(decoded.batch.count, decoded.ids(project, seq), decoded.errors)
 
     def ingest_soon(
-        self, project: ProjectId, bodies: Sequence[bytes], ndjson: bool, askers: Askers
+        self,
+        project: ProjectId,
+        bodies: Sequence[bytes],
+        ndjson: bool,
+        askers: Asker[Sequence[Ingested]],
     ) -> bool:
         """As `ingest`, for a small body, or for several of one JSON entry each, which become one
         request to the store. False: nothing was done, as the project is not open, a body holds no

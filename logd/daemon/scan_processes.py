@@ -23,7 +23,8 @@ from logd.daemon.child import start_child
 from logd.daemon.scan_worker import MAX_BYTES, ScanFailed, decode_reply, encode_job
 from logd.errors import Cancelled
 from logd.store.chunk_reader import ChunkReader
-from logd.store.chunk_scans import Check, Scan, scan_chunk
+from logd.store.chunk_scans import Scan, scan_chunk
+from logd.store.page import Check
 from logd.store.selection import Bools
 
 _log = logging.getLogger("logd.logs")

@@ -11,7 +11,7 @@ the same watch tells it if its client is gone.
 import os
 import select
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Final, Protocol
 
 import trio
@@ -191,10 +191,8 @@ class Spot:
 
     def tell(self) -> None:
         if self._ready is not None and self._parked and not self._stream.closed:
-            try:
+            with suppress(OSError):  # it is tried again when that can be dealt with
                 self._sent = os.write(self._fd, self._ready[0])
-            except OSError:  # it is tried again when that can be dealt with
-                self._sent = 0
 
     def settle(self, response: Response | None) -> None:
         """Never raises: it runs in the midst of a commit."""

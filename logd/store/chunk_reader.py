@@ -31,6 +31,7 @@ from logd.format.time_steps import TimeSteps, decode_time_steps
 from logd.store.cache import PartCache
 from logd.store.chunk_values import Texts, Times
 from logd.store.files import File
+from logd.store.page import Check
 from logd.store.split_column import SplitColumn
 
 Int64s = npt.NDArray[np.int64]
@@ -318,7 +319,7 @@ class ChunkReader:
             out += [raw[start:stop] for start, stop in zip(starts, stops, strict=True)]
         return out
 
-    def entries(self, rows: Int64s, check: Callable[[], None] = _go_on) -> list[Entry]:
+    def entries(self, rows: Int64s, check: Check = _go_on) -> list[Entry]:
         """The entries of rows (ascending). Those of a page are remembered: the newest are asked for
         again and again, and to read one row costs nearly as much as to read its whole block.
         `check()` is called between slices of work and raises to end it."""
@@ -336,7 +337,7 @@ class ChunkReader:
             ]
         return cast(list[Entry], found)
 
-    def _read_entries(self, rows: Int64s, check: Callable[[], None]) -> list[Entry]:
+    def _read_entries(self, rows: Int64s, check: Check) -> list[Entry]:
         sources, tag_lists = self.sources().items, self.tag_lists().items
         coded = (Part.LEVELS, Part.SOURCE_CODES, Part.TAG_CODES)
         levels, source_codes, tag_codes = self._codes_at(coded, rows)

@@ -18,6 +18,7 @@ from logd.format.slot_rows import SLOT_BITS, slot_keys
 from logd.query.ast import And, Node, Not, Or, Term, Word, WordKind
 from logd.query.match import matches
 from logd.store.chunk_reader import ChunkReader
+from logd.store.page import Check
 from logd.store.phrases import Gaps, find_phrase, joined, may_be_variable
 from logd.store.scan import candidate_texts, matching_variables
 from logd.store.selection import Bools
@@ -25,7 +26,6 @@ from logd.store.static_metas import StaticMetas
 
 Int64s = npt.NDArray[np.int64]
 Codes = npt.NDArray[np.integer[Any]]
-Check = Callable[[], None]
 
 _VERIFY_ROWS: Final = 1024
 _VERIFY_TEMPLATES: Final = 512

@@ -21,7 +21,6 @@ from logd.query.match import matches_words
 from logd.store.chunk_index import ChunkIndex
 from logd.store.chunk_reader import ChunkReader
 from logd.store.chunk_scans import (
-    Check,
     MetaScan,
     PhraseScan,
     Scan,
@@ -30,6 +29,7 @@ from logd.store.chunk_scans import (
     phrase_places,
 )
 from logd.store.index import ProjectIndex
+from logd.store.page import Check
 from logd.store.phrases import may_be_static, may_be_variable
 from logd.store.selection import (
     NONE,

@@ -14,10 +14,10 @@ from logd.format.directory import ChunkRow
 from logd.query.ast import Filter
 from logd.query.cursor import filter_digest
 from logd.store.chunk_reader import ChunkReader
-from logd.store.chunk_scans import Check, Scanner, may_scan
+from logd.store.chunk_scans import Scanner, may_scan
 from logd.store.chunk_search import ChunkSearch
 from logd.store.index import ProjectIndex
-from logd.store.page import Candidates, Page
+from logd.store.page import Candidates, Check, Page
 from logd.store.part_search import LevelCounts, Matches, PartSearch, Position, SearchPart
 from logd.store.tail import TailBlock
 from logd.store.tail_search import TailSearch

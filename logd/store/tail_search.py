@@ -17,14 +17,13 @@ from logd.format.separated import Numbering, edges
 from logd.format.vocabulary import SOURCE, TAG_LIST
 from logd.query.ast import Field, Term, Word, WordKind
 from logd.query.match import matches, matches_words
+from logd.store.page import Check
 from logd.store.scan import candidate_texts
 from logd.store.selection import NONE, Bools, ByText, Rows, Selection, either
 from logd.store.tail import TailBlock
 from logd.words import WORD_BYTE, fold
 
 Int64s = npt.NDArray[np.int64]
-
-Check = Callable[[], None]
 
 _IS_WORD = np.frombuffer(WORD_BYTE, np.bool_)
 _CHECK_EVERY = 4096
