@@ -144,6 +144,8 @@ class HttpPeer(ABC):
         self.ready_memory = memory(self._server.pid) if self._server else None
         if is_new:
             self.enrol()
+            self._connection.close()  # what administers may be slower to answer than what asks
+            self._connection = Connection(self.address)
         return seconds
 
     def stop(self) -> None:

@@ -1,6 +1,7 @@
 """Which entries the variables of a block belong to: from places in slot order (`templates.py`) back
 to template, slot and entry."""
 
+from functools import cached_property
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -10,6 +11,7 @@ Int64s = npt.NDArray[np.int64]
 Codes = npt.NDArray[np.integer[Any]]
 
 SLOT_BITS: Final = 32
+_FEW_TEMPLATES: Final = 8
 
 
 class Places(NamedTuple):
@@ -26,6 +28,15 @@ def slot_keys(numbers: Int64s, slots: Int64s) -> Int64s:
     return (numbers << SLOT_BITS) | slots
 
 
+class Stretches(NamedTuple):
+    """Variables of some slots of some templates, int64[k] each: their places in slot order, how far
+    behind each the entry's next variable lies, and the entries within the block."""
+
+    places: Int64s
+    steps: Int64s
+    rows: Int64s
+
+
 class SlotRows:
     """`codes`: the template codes of a block's entries; `slots`: int64[templates], variables per
     template. Raises IndexError where they do not fit together."""
@@ -35,18 +46,45 @@ class SlotRows:
         if len(self._entries) > len(slots):
             raise IndexError("a code without a template")
         self._codes = codes
-        self._ends = np.cumsum(self._entries * slots)
         self._slots = slots
         self._by_code: Codes | None = None
 
-    def stretches(self, codes: Int64s, slots: Int64s) -> tuple[Int64s, Int64s]:
-        """(places in slot order of these slots of these templates, of all entries; how far behind
-        each the entry's next variable lies). Ascending if the slots are, by template."""
+    @cached_property
+    def _ends(self) -> Int64s:
+        ends: Int64s = np.cumsum(self._entries * self._slots)
+        return ends
+
+    def _begins(self, codes: Int64s) -> Int64s:
+        """Where the variables of templates begin."""
+        if len(codes) > _FEW_TEMPLATES:
+            begins: Int64s = self._ends[codes] - self._entries[codes] * self._slots[codes]
+            return begins
+        before = [np.dot(self._entries[:code], self._slots[:code]) for code in codes.tolist()]
+        return np.array(before, np.int64)
+
+    def stretches(self, codes: Int64s, slots: Int64s) -> Stretches:
+        """The variables at these slots of these templates, of all entries. `codes`: ascending;
+        where the slots of each are too, so are the places."""
         entries = self._entries[codes]
-        starts = self._ends[codes] - entries * (self._slots[codes] - slots)
+        starts = self._begins(codes) + entries * slots
         before = np.cumsum(entries) - entries
-        places = np.repeat(starts - before, entries) + np.arange(int(entries.sum()))
-        return places, np.repeat(entries, entries)
+        within = np.arange(int(entries.sum()))
+        rows = self._rows_of(codes)
+        first = np.searchsorted(self._codes[rows], codes)
+        return Stretches(
+            np.repeat(starts - before, entries) + within,
+            np.repeat(entries, entries),
+            rows[np.repeat(first - before, entries) + within],
+        )
+
+    def _rows_of(self, codes: Int64s) -> Int64s:
+        """The entries of templates, by template and then as they stand."""
+        if len(codes) == 1:
+            return np.flatnonzero(self._codes == codes.astype(self._codes.dtype))
+        wanted = np.zeros(len(self._slots), np.bool_)
+        wanted[codes] = True
+        rows = np.flatnonzero(wanted.take(self._codes))
+        return rows[np.argsort(self._codes[rows], kind="stable")]
 
     def locate(self, positions: Int64s) -> Places:
         """Where the variables at these places in slot order belong to."""

@@ -12,7 +12,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from logd.format.ascending import among
+from logd.format.ascending import distinct
 from logd.format.folding import fold_utf8
 from logd.format.slot_rows import SLOT_BITS, slot_keys
 from logd.query.ast import And, Node, Not, Or, Term, Word, WordKind
@@ -20,7 +20,7 @@ from logd.query.match import matches
 from logd.store.chunk_reader import ChunkReader
 from logd.store.page import Check
 from logd.store.phrases import Gaps, find_phrase, joined, may_be_variable
-from logd.store.scan import candidate_texts, matching_variables
+from logd.store.scan import candidate_texts, fitting_variables, matching_variables
 from logd.store.selection import Bools
 from logd.store.static_metas import StaticMetas
 
@@ -116,30 +116,24 @@ def _scan_variables(reader: ChunkReader, word: Word, found: Bools, check: Check)
 def _scan_phrase(reader: ChunkReader, scan: PhraseScan, found: Bools, check: Check) -> None:
     whole, gaps = phrase_places(reader, scan.words, scan.codes, check)
     column = reader.messages_column(scan=True)
-    sure = np.zeros(len(column.templates().slots), np.bool_)
-    sure[whole] = True
-    wanted = sure.copy()
-    for gap in gaps:
-        wanted[gap.templates] = True
-    ordered = [np.sort(slot_keys(gap.templates, gap.slots)) for gap in gaps]
-    places = [(keys >> SLOT_BITS, keys & _SLOT) for keys in ordered]
+    if len(whole):
+        sure = np.zeros(len(column.templates().slots), np.bool_)
+        sure[whole] = True
+        np.take(sure, column.codes(), out=found)
+    keys = [distinct(slot_keys(gap.templates, gap.slots)) for gap in gaps]
     for block in range(reader.blocks()) if scan.blocks is None else scan.blocks:
         check()
         within = reader.block_rows(block)
-        codes = column.codes()[within]
-        if not wanted.take(codes).any():
-            continue
-        found[within] = sure.take(codes)
-        for gap, (templates, first) in zip(gaps, places, strict=True):
-            here, steps = column.slot_rows(block).stretches(templates, first)
+        for gap, wanted in zip(gaps, keys, strict=True):
+            places, steps, rows = column.slot_rows(block).stretches(
+                wanted >> SLOT_BITS, wanted & _SLOT
+            )
             for number, word in enumerate(gap.words):
-                wanted_at = here + number * steps
-                fits = among(wanted_at, matching_variables(column, block, word, wanted_at))
-                here, steps = here[fits], steps[fits]
-                if not len(here):
+                if not len(places):
                     break
-            if len(here):
-                found[column.slot_rows(block).locate(here).rows + within.start] = True
+                fits = fitting_variables(column, block, word, places + number * steps)
+                places, steps, rows = places[fits], steps[fits], rows[fits]
+            found[rows + within.start] = True
 
 
 def phrase_places(

@@ -6,7 +6,7 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from logd.format.ascending import common, distinct
+from logd.format.ascending import among, distinct
 from logd.format.folding import fold_utf8
 from logd.query.ast import Word, WordKind
 from logd.store.split_column import SplitColumn
@@ -33,34 +33,48 @@ def _holding(folded: bytes, at: Int64s, needle: bytes) -> Int64s:
     return np.array(found, np.int64)
 
 
-def matching_variables(
-    column: SplitColumn, block: int, word: Word, places: Int64s | None = None
-) -> Int64s:
-    """Which of a block's variables match the word: of those at ascending places in slot order, or
-    of all of them.
-
-    Their bytes are compared, of all of them the first, of those that fit the next: about as quick
-    as to search the text for the word, and other threads run meanwhile.
-    """
+def matching_variables(column: SplitColumn, block: int, word: Word) -> Int64s:
+    """Which of a block's variables match the word."""
     wanted = word.text.encode()
     if not wanted.isascii():
-        containing = _containing(column, block, wanted)
-        return containing if places is None else common(containing, places)
+        return _containing(column, block, wanted)
     lengths = column.variable_lengths(block)
+    if word.kind is WordKind.EXACT:
+        hits = np.flatnonzero(lengths == len(wanted))
+        return hits[_beginning_with(column, block, hits, wanted)]
+    starts = column.variable_edges(block)[:-1].astype(np.int64)
+    hits = _beginning(column.variable_data(block), starts, wanted)
+    return hits[lengths[hits] >= len(wanted)]  # of too short ones the next was looked at
+
+
+def fitting_variables(column: SplitColumn, block: int, word: Word, places: Int64s) -> Int64s:
+    """Which of the variables at these ascending places in slot order match the word: indexes of
+    `places`, ascending."""
+    wanted = word.text.encode()
+    if not wanted.isascii():
+        return np.flatnonzero(among(places, _containing(column, block, wanted)))
+    sizes = column.variable_lengths(block).take(places)
     exact = word.kind is WordKind.EXACT
-    hits: Int64s | None
-    if places is None:
-        hits = np.flatnonzero(lengths == len(wanted)) if exact else None
-    else:
-        sizes = lengths.take(places)
-        hits = places[sizes == len(wanted) if exact else sizes >= len(wanted)]
-    if hits is not None and not len(hits):
-        return hits
-    if hits is None:
-        starts = column.variable_edges(block)[:-1].astype(np.int64)
-    else:
-        starts = column.variable_starts(block, hits)
-    array = np.frombuffer(column.variable_data(block), np.uint8)
+    hits = np.flatnonzero(sizes == len(wanted) if exact else sizes >= len(wanted))
+    return hits[_beginning_with(column, block, places[hits], wanted)]
+
+
+def _beginning_with(column: SplitColumn, block: int, places: Int64s, wanted: bytes) -> Int64s:
+    """Which of the variables at ascending places begin with the word; none is shorter."""
+    if not len(places):
+        return places
+    starts = column.variable_starts(block, places)
+    return _beginning(column.variable_data(block), starts, wanted)
+
+
+def _beginning(data: bytes, starts: Int64s, wanted: bytes) -> Int64s:
+    """At which of the starts the word, of one character at least, begins.
+
+    Of all of them the first byte is compared, of those that fit the next: about as quick as to
+    search the text for the word, and other threads run meanwhile.
+    """
+    array = np.frombuffer(data, np.uint8)
+    hits: Int64s | None = None
     for offset, byte in enumerate(wanted):
         if not len(starts):
             return _NO_CODES
@@ -73,7 +87,7 @@ def matching_variables(
         starts = starts.take(fitting)
     if hits is None:
         raise ValueError("a word has at least one character")
-    return hits[lengths[hits] >= len(wanted)]  # of too short ones the next was looked at
+    return hits
 
 
 def _containing(column: SplitColumn, block: int, part: bytes) -> Int64s:

@@ -30,20 +30,21 @@ def test_it_is_the_inverse_of_the_layout(data: st.DataObject) -> None:
 
 @given(st.data())
 def test_stretches_are_the_places_of_slots_and_lead_to_the_next(data: st.DataObject) -> None:
-    slots = np.array(data.draw(st.lists(st.integers(0, 4), min_size=1, max_size=5)), np.int64)
+    slots = np.array(data.draw(st.lists(st.integers(0, 4), min_size=1, max_size=12)), np.int64)
     kinds = st.integers(0, len(slots) - 1)
     codes = np.array(data.draw(st.lists(kinds, min_size=1, max_size=12)), np.uint8)
     every = [(code, slot) for code, count in enumerate(slots.tolist()) for slot in range(count)]
     asked = [pair for pair in every if data.draw(st.booleans())]
     where = SlotRows(codes, slots)
     numbers = np.array(asked, np.int64).reshape(-1, 2)
-    places, steps = where.stretches(numbers[:, 0], numbers[:, 1])
+    places, steps, rows = where.stretches(numbers[:, 0], numbers[:, 1])
     found = where.locate(places)
     wanted = [
         (row, code, slot) for code, slot in asked for row in np.flatnonzero(codes == code).tolist()
     ]
     located = zip(found.rows.tolist(), found.codes.tolist(), found.slots.tolist(), strict=True)
     assert list(located) == wanted
+    assert rows.tolist() == [row for row, _, _ in wanted]
     assert places.tolist() == sorted(places.tolist())
     more = np.array([slot + 1 < slots[code] for _, code, slot in wanted], np.bool_)
     behind = where.locate((places + steps)[more])
