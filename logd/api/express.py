@@ -7,8 +7,9 @@ doubt, and what is to be refused, is handed back for `Api.answer`; nothing was d
 """
 
 import logging
-from collections.abc import Iterator, Sequence
-from typing import Final, NamedTuple, Protocol
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from typing import Final, NamedTuple
 
 import msgspec
 
@@ -19,6 +20,7 @@ from logd.api.operations.ingest import receipt
 from logd.api.reading import bearer_secret, idempotency_key
 from logd.api.service import Services
 from logd.control.model import KeyPrincipal
+from logd.daemon.deputy import Commit, Deputy
 from logd.daemon.intake import Ingested
 from logd.entry import ProjectId
 from logd.errors import LogdError
@@ -51,65 +53,15 @@ def ticket_of(text: HeadText) -> Ticket | None:
         return None
 
 
-class Asker(Protocol):
-    """Who sent a request. All but `tell` is called on the event loop."""
-
-    def expect(self, response: Response) -> None:
-        """The response, if nothing fails. Perhaps not called."""
-        ...
-
-    def tell(self) -> None:
-        """It may be sent now. Perhaps not called; see `daemon.desk.Asker.tell`."""
-        ...
-
-    def settle(self, response: Response | None) -> None:
-        """The response, which has been sent if `tell` was called. None: this is for
-        `Api.answer`. Called once."""
-        ...
+Told = Callable[[Response | None], None]
+"""Called once, on the event loop or by its deputy, with the response to a request; None: it is for
+`Api.answer`. Must not raise."""
 
 
 class _Taken(NamedTuple):
     ticket: Ticket
     body: bytes
-    asker: Asker
-
-
-class _Group:
-    """Requests that are stored together."""
-
-    __slots__ = ("_request_ids", "_requests", "_responses")
-
-    def __init__(self, requests: Sequence[_Taken], request_ids: RequestIds) -> None:
-        self._requests = requests
-        self._request_ids = request_ids
-        self._responses: list[Response] = []
-
-    def expect(self, each: Sequence[Ingested]) -> None:
-        self._responses = self._responses_to(each)
-        for request, response in zip(self._requests, self._responses, strict=True):
-            request.asker.expect(response)
-
-    def tell(self) -> None:
-        for request in self._requests:
-            request.asker.tell()
-
-    def settle(self, result: Sequence[Ingested] | LogdError) -> None:
-        responses = self._responses
-        if isinstance(result, LogdError) or not responses:
-            responses = self._responses_to(result)
-        for request, response in zip(self._requests, responses, strict=True):
-            request.asker.settle(response)
-
-    def _responses_to(self, result: Sequence[Ingested] | LogdError) -> list[Response]:
-        responses = []
-        for number, request in enumerate(self._requests):
-            request_id = request.ticket.request_id or self._request_ids.next()
-            if isinstance(result, LogdError):
-                response = problems.to_response(result, request_id)
-            else:
-                response = receipt(result[number])
-            responses.append(with_common(response, request_id))
-        return responses
+    told: Told
 
 
 class Express:
@@ -120,25 +72,37 @@ class Express:
         self._max_body_bytes = min(services.max_body_bytes, MAX_BODY_BYTES)
         self._taken: list[_Taken] = []
 
-    def take(self, ticket: Ticket, body: bytes, asker: Asker) -> bool:
-        """Whether the request is one of these: then the asker is told, in or after `commit`."""
+    def take(self, ticket: Ticket, body: bytes, told: Told) -> bool:
+        """Whether the request is one of these: then `told` is called, in or after `take_commit` or
+        `commit_soon`."""
         if len(body) > self._max_body_bytes:
             return False
-        self._taken.append(_Taken(ticket, body, asker))
+        self._taken.append(_Taken(ticket, body, told))
         return True
 
-    def commit(self) -> None:
-        """To be called soon after `take`, when all that is there has been taken."""
-        while self._taken:
-            taken, self._taken = self._taken, []
-            by_secret: dict[str, list[_Taken]] = {}
-            for request in taken:
-                by_secret.setdefault(request.ticket.secret, []).append(request)
-            for secret, requests in by_secret.items():
-                project = self._project_of(secret)
-                for group in _groups(requests):
-                    self._begin(project, group)
-            self._logs.commit_now()
+    @property
+    def deputy(self) -> Deputy:
+        return self._logs.deputy
+
+    def take_commit(self) -> Commit | None:
+        """What was taken, for the deputy; None where there is none, or it is committed soon."""
+        self._begin_all()
+        return self._logs.take_commit()
+
+    def commit_soon(self) -> None:
+        """What was taken is committed when the disk has time."""
+        self._begin_all()
+        self._logs.commit_soon()
+
+    def _begin_all(self) -> None:
+        taken, self._taken = self._taken, []
+        by_secret: dict[str, list[_Taken]] = {}
+        for request in taken:
+            by_secret.setdefault(request.ticket.secret, []).append(request)
+        for secret, requests in by_secret.items():
+            project = self._project_of(secret)
+            for group in _groups(requests):
+                self._begin(project, group)
 
     def _project_of(self, secret: str) -> ProjectId | None:
         """Where the owner of this secret may send entries to."""
@@ -155,7 +119,7 @@ class Express:
         if project is not None and self._is_begun(project, group):
             return
         if len(group) == 1:
-            group[0].asker.settle(None)
+            group[0].told(None)
             return
         for request in group:  # one of them is at fault
             self._begin(project, (request,))
@@ -163,13 +127,23 @@ class Express:
     def _is_begun(self, project: ProjectId, group: Sequence[_Taken]) -> bool:
         bodies = [request.body for request in group]
         try:
-            ndjson, askers = group[0].ticket.ndjson, _Group(group, self._request_ids)
-            return self._logs.ingest_soon(project, bodies, ndjson, askers)
+            answer = partial(self._answer, group)
+            return self._logs.ingest_soon(project, bodies, group[0].ticket.ndjson, answer)
         except LogdError:  # `Api.answer` meets it again, and tells the client
             return False
         except Exception:  # noqa: BLE001  # the root of a group: nothing of it was done
             _log.exception("BUG: requests that came together cannot be taken together")
             return False
+
+    def _answer(self, group: Sequence[_Taken], result: Sequence[Ingested] | LogdError) -> None:
+        """Each as soon as its response is made: its client is at work then."""
+        for number, request in enumerate(group):
+            request_id = request.ticket.request_id or self._request_ids.next()
+            if isinstance(result, LogdError):
+                response = problems.to_response(result, request_id)
+            else:
+                response = receipt(result[number])
+            request.told(with_common(response, request_id))
 
 
 def _groups(requests: Sequence[_Taken]) -> Iterator[Sequence[_Taken]]:

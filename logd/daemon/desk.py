@@ -2,17 +2,18 @@
 
 Requests queue up; the writer takes all that wait, makes them durable with one sync in one thread
 call, and back on the loop, without an await between, shows them and answers everyone. Where the
-disk is quick the loop stands still for that; the thread then shows them, and says so, by itself.
+disk is quick, `daemon/deputy.py` does that for small ones.
 """
 
 import logging
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Final, Protocol, TypeVar
+from typing import Any, Final
 
 import outcome
 import trio
 
+from logd.daemon.deputy import Commit, Deputy
 from logd.daemon.threads import CancelFlag, Threads
 from logd.entry import ProjectId, Seq
 from logd.errors import LogdError, Overloaded, StorageFailed, StorageFull
@@ -27,50 +28,11 @@ IDLE_SECONDS: Final = 2.0
 _REOPEN_SECONDS: Final = 1.0
 
 
-T_contra = TypeVar("T_contra", contravariant=True)
+Told = Callable[[Seq | LogdError], None]
+"""Called once, on the event loop or by its deputy: with the first sequence number of a request that
+is durable and visible, or why it was not stored. Must not raise."""
 
-
-class Asker(Protocol[T_contra]):
-    """Who asked for something to be stored, and is told so with a T: of a request to the store, its
-    first sequence number. All but `tell` is called on the event loop."""
-
-    def expect(self, result: T_contra) -> None:
-        """It is about to be stored, and will be told with this if nothing fails. Perhaps not
-        called."""
-        ...
-
-    def tell(self) -> None:
-        """It is durable and visible, as expected. Perhaps not called; in any thread, while
-        the event loop stands still, so it is short, and touches nothing but what `expect` made
-        ready. Must not raise."""
-        ...
-
-    def settle(self, result: T_contra | LogdError) -> None:
-        """What became of it, or why it was not stored. Called once."""
-        ...
-
-
-class _Waiting:
-    """A task that waits for its request."""
-
-    __slots__ = ("event", "result")
-
-    def __init__(self) -> None:
-        self.event = trio.Event()
-        self.result: Seq | LogdError = StorageFailed("the request was not answered")
-
-    def expect(self, seq: Seq) -> None:
-        """It is asleep."""
-
-    def tell(self) -> None:
-        """Only the event loop can wake it."""
-
-    def settle(self, result: Seq | LogdError) -> None:
-        self.result = result
-        self.event.set()
-
-
-_Group = list[tuple[Request, Asker[Seq]]]
+_Group = list[tuple[Request, Told]]
 
 
 class Desk:
@@ -81,6 +43,7 @@ class Desk:
         store: Store,
         project: Project,
         threads: Threads,
+        deputy: Deputy,
         sync_interval_s: float | None,
         freezable: Callable[["Desk"], None],
     ) -> None:
@@ -88,6 +51,7 @@ class Desk:
         self.project_id: ProjectId = project.project
         self._store = store
         self._threads = threads
+        self._deputy = deputy
         self._sync_interval_s = sync_interval_s
         self._freezable = freezable
         self._queue: _Group = []
@@ -111,60 +75,43 @@ class Desk:
         Raises Overloaded where too much waits already, StorageFull, StorageFailed. A request
         whose caller is cancelled may have been stored.
         """
-        waiting = _Waiting()
-        self.submit_soon(request, waiting)
-        self.commit_soon()
-        await waiting.event.wait()
-        if isinstance(waiting.result, LogdError):
-            raise waiting.result
-        return waiting.result
+        answered = trio.Event()
+        answer: list[Seq | LogdError] = []
 
-    def submit_soon(self, request: Request, asker: Asker[Seq]) -> None:
+        def told(result: Seq | LogdError) -> None:
+            answer.append(result)
+            self._deputy.soon(answered.set)
+
+        self.submit_soon(request, told)
+        self.commit_soon()
+        await answered.wait()
+        (result,) = answer
+        if isinstance(result, LogdError):
+            raise result
+        return result
+
+    def submit_soon(self, request: Request, told: Told) -> None:
         """As `submit`, for one who is told later. Raises, for what can be told at once, as `submit`
-        does. Nothing happens before `commit_soon`."""
+        does. Nothing happens before `commit_soon` or `take_commit`."""
         if self._stopping:
             raise StorageFailed("the project is being closed")
         if self.project.failed:  # what it holds, and so what a retry is of, is not known now
             raise StorageFailed("the project's storage failed; it is being reopened")
         if self._queue and self._queued_bytes + len(request.body) > MAX_QUEUED_BYTES:
             raise Overloaded("too many entries of this project wait to be written")
-        self._queue.append((request, asker))
+        self._queue.append((request, told))
         self._queued_bytes += len(request.body)
 
-    def commit_soon(self, *, now: bool = False) -> None:
-        """Commit what waits. `now`: at once where the disk is quick, instead of in the writer."""
-        if not (now and self._is_ready() and self._threads.wal.is_patient()):
-            self._wake.set()
-        elif self._queue:
-            self._commit_at_once()
+    def commit_soon(self) -> None:
+        """The writer takes what waits."""
+        self._deputy.soon(self._wake.set)
 
-    def _commit_at_once(self) -> None:
+    def take_commit(self) -> Commit | None:
+        """What waits, to be committed at once; None where it has to be left to the writer."""
+        if not (self._queue and self._is_ready()):
+            return None
         self._wal_in_use.acquire_nowait()
-        group = self._take_group()
-
-        def show(seqs: list[Seq]) -> None:
-            self.project.publish([request for request, _ in group], seqs)
-            for _, asker in group:
-                asker.tell()
-
-        was_worth_freezing = self._is_worth_freezing
-        self._foretell(group)
-        result = self._threads.wal.run_briefly(
-            self._append(group),
-            then=show,
-            late=lambda result: self._committed(group, result),
-        )
-        if result is not None:
-            self._told(group, result)
-            self._wake_writer(was_worth_freezing)
-
-    def _foretell(self, group: _Group) -> None:
-        try:
-            seqs = self.project.next_seqs([request for request, _ in group])
-            for (_, asker), seq in zip(group, seqs, strict=True):
-                asker.expect(seq)
-        except Exception:  # noqa: BLE001  # what cannot be made ready is met again when it is due
-            _log.exception("BUG: an answer cannot be made ready")
+        return _Commit(self._take_group(), self._append, self._committed)
 
     def _is_ready(self) -> bool:
         """Nothing has to be done before the next group."""
@@ -229,20 +176,20 @@ class Desk:
         """The run that grows is full, or memory is short, or nothing came for a while."""
         if self.project.is_tail_full or self._rotate_soon:
             return True
-        quiet = trio.current_time() >= self._committed_at + IDLE_SECONDS
+        quiet = self._deputy.now() >= self._committed_at + IDLE_SECONDS
         return quiet and self._is_worth_freezing and not self._queue
 
-    def _append(self, group: _Group) -> Callable[[], list[Seq]]:
+    def _append(self, group: _Group) -> list[Seq]:
+        """In a thread."""
         requests = [request for request, _ in group]
-        project, sync = self.project, self._sync_interval_s is None
-        return lambda: project.append(requests, sync=sync)
+        return self.project.append(requests, sync=self._sync_interval_s is None)
 
     async def _commit_group(self) -> None:
         await self._wal_in_use.acquire()
         group = self._take_group()
         try:
             result: outcome.Outcome[list[Seq]] = outcome.Value(
-                await self._threads.wal.run(self._append(group))
+                await self._threads.wal.run(lambda: self._append(group))
             )
         except Exception as error:  # noqa: BLE001  # told to those who wait
             result = outcome.Error(error)
@@ -251,16 +198,10 @@ class Desk:
     def _committed(self, group: _Group, result: outcome.Outcome[list[Seq]]) -> None:
         """Show a group that is durable, and answer everyone; or tell everyone what failed."""
         was_worth_freezing = self._is_worth_freezing
-        if isinstance(result, outcome.Value):
-            self.project.publish([request for request, _ in group], result.value)
-        self._told(group, result)
-        self._wake_writer(was_worth_freezing)
-
-    def _told(self, group: _Group, result: outcome.Outcome[list[Seq]]) -> None:
-        """Answer everyone whose entries are visible now, or tell everyone what failed."""
         self._wal_in_use.release()
         try:
             seqs = result.unwrap()
+            self.project.publish([request for request, _ in group], seqs)
         except (StorageFull, StorageFailed) as error:
             _log.error("project %s: %s", self.project_id, error)
             _answer_all(group, error)
@@ -269,19 +210,16 @@ class Desk:
             self.project.failed = True
             _answer_all(group, StorageFailed("the entries could not be written"))
         else:
-            self._committed_at = trio.current_time()
-            for (_, asker), seq in zip(group, seqs, strict=True):
-                asker.settle(seq)
-
-    def _wake_writer(self, was_worth_freezing: bool) -> None:
-        """After a commit, where there is something to do for it."""
-        if (
+            self._committed_at = self._deputy.now()
+            for (_, told), seq in zip(group, seqs, strict=True):
+                told(seq)
+        if (  # there is something to do for the writer
             self._queue
             or self.project.failed
             or self.project.is_tail_full
             or self._is_worth_freezing != was_worth_freezing
         ):
-            self._wake.set()
+            self._deputy.soon(self._wake.set)
 
     async def _rotate_if_due(self) -> None:
         if self._is_rotation_due():
@@ -309,7 +247,7 @@ class Desk:
     def make_room(self) -> None:
         """Hand the growing run to the freezer although it is not full: memory is short."""
         self._rotate_soon = True
-        self._wake.set()
+        self._deputy.soon(self._wake.set)
 
     # ------------------------------------------------------------ failure and end
 
@@ -371,5 +309,27 @@ class Desk:
 
 
 def _answer_all(group: _Group, error: LogdError) -> None:
-    for _, asker in group:
-        asker.settle(error)
+    for _, told in group:
+        told(error)
+
+
+class _Commit:
+    """A group that was taken from the queue. See `deputy.Commit`."""
+
+    __slots__ = ("_append", "_committed", "_group")
+
+    def __init__(
+        self,
+        group: _Group,
+        append: Callable[[_Group], list[Seq]],
+        committed: Callable[[_Group, outcome.Outcome[Any]], None],
+    ) -> None:
+        self._group = group
+        self._append = append
+        self._committed = committed
+
+    def write(self) -> list[Seq]:
+        return self._append(self._group)
+
+    def finish(self, result: outcome.Outcome[object]) -> None:
+        self._committed(self._group, result)

@@ -1,13 +1,12 @@
 """Bodies on their way to the store: what entries they hold, what the WAL keeps, and their ids."""
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 import msgspec
 import trio
 
-from logd.daemon.desk import Asker
 from logd.entry import ProjectId, Seq
 from logd.errors import LogdError
 from logd.format.body import (
@@ -101,49 +100,15 @@ def decode_small(
     return Request(batch, body, ndjson, received_ns) if batch.count else None
 
 
-class Together:
-    """The asker for a request that `decode_small` made of some bodies."""
-
-    __slots__ = ("_askers", "_bodies", "_each", "_first", "_heard", "_project", "_request")
-
-    def __init__(
-        self,
-        project: ProjectId,
-        request: Request,
-        bodies: int,
-        askers: Asker[Sequence[Ingested]],
-        heard: Callable[[Seq | LogdError], Seq | LogdError],
-    ) -> None:
-        """`heard(result)`, on the event loop: what the askers are to be told of this result."""
-        self._project = project
-        self._request = request
-        self._bodies = bodies
-        self._askers = askers
-        self._heard = heard
-        self._first: Seq | None = None
-        self._each: Sequence[Ingested] = ()
-
-    def expect(self, seq: Seq) -> None:
-        self._askers.expect(self._ingested(seq))
-
-    def tell(self) -> None:
-        self._askers.tell()
-
-    def settle(self, result: Seq | LogdError) -> None:
-        result = self._heard(result)
-        self._askers.settle(result if isinstance(result, LogdError) else self._ingested(result))
-
-    def _ingested(self, first: Seq) -> Sequence[Ingested]:
-        """What came of each of the bodies, whose entries have the numbers from `first` on."""
-        if first != self._first:
-            count = self._request.batch.count
-            if self._bodies == 1:
-                self._each = [Ingested(count, ids_json(self._project, first, count))]
-            else:
-                ids_of_each = ids_json_each(self._project, first, count)
-                self._each = [Ingested(1, ids) for ids in ids_of_each]
-            self._first = first
-        return self._each
+def ingested_each(
+    project: ProjectId, request: Request, bodies: int, first: Seq
+) -> Sequence[Ingested]:
+    """What came of each of the bodies that `decode_small` made a request of, whose entries have the
+    numbers from `first` on."""
+    count = request.batch.count
+    if bodies == 1:
+        return [Ingested(count, ids_json(project, first, count))]
+    return [Ingested(1, ids) for ids in ids_json_each(project, first, count)]
 
 
 def digests(key: str, body: bytes, ndjson: bool, partial: bool) -> Idempotency:

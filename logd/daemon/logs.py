@@ -8,16 +8,17 @@ from typing import Final
 import msgspec
 import trio
 
-from logd.daemon.desk import Asker, Desk
+from logd.daemon.deputy import Commit, Deputy
+from logd.daemon.desk import Desk
 from logd.daemon.intake import (
     Decoded,
     IdempotencyConflict,
     Ingested,
-    Together,
     decode_partial,
     decode_small,
     decode_whole,
     digests,
+    ingested_each,
 )
 from logd.daemon.scan_processes import QUIET_SECONDS, ScanProcesses
 from logd.daemon.threads import Threads
@@ -84,6 +85,7 @@ class Logs:
         self._uncommitted: set[Desk] = set()
         self._budget_due = 0.0
         self._scanner = scanner
+        self.deputy = Deputy(threads.wal)
         self.upkeep = Upkeep(threads, rest)
 
     # ------------------------------------------------------------ ingest
@@ -123,12 +125,13 @@ class Logs:
         project: ProjectId,
         bodies: Sequence[bytes],
         ndjson: bool,
-        askers: Asker[Sequence[Ingested]],
+        told: Callable[[Sequence[Ingested] | LogdError], None],
     ) -> bool:
         """As `ingest`, for a small body, or for several of one JSON entry each, which become one
         request to the store. False: nothing was done, as the project is not open, a body holds no
         entry, or one of several is not beyond doubt. Raises, before anything was done, what
-        `ingest` raises. `commit_now` must follow."""
+        `ingest` raises. `commit_soon` or `take_commit` must follow; `told`: see `desk.Told`, with
+        what came of each body."""
         desk = self._desks.get(project)
         if desk is None:
             return False
@@ -136,22 +139,33 @@ class Logs:
         if request is None:
             return False
 
-        def heard(result: Seq | LogdError) -> Seq | LogdError:
+        def stored(result: Seq | LogdError) -> None:
             if isinstance(result, LogdError):
-                return self._as_told(project, result)
-            self._note_stored(desk)
-            return result
+                told(self._as_told(project, result))
+            else:
+                self._note_stored(desk)
+                told(ingested_each(project, request, len(bodies), result))
 
-        desk.submit_soon(request, Together(project, request, len(bodies), askers, heard))
+        desk.submit_soon(request, stored)
         self._uncommitted.add(desk)
         return True
 
-    def commit_now(self) -> None:
-        """Commit what `ingest_soon` took. For a single project the event loop stands still where
-        the disk is quick; several sync at the same time, each in its own thread."""
-        alone = len(self._uncommitted) == 1
+    def take_commit(self) -> Commit | None:
+        """What `ingest_soon` took, for the deputy, if that is of one project; several sync at the
+        same time, each in its own thread. None: there is none, or it is committed soon."""
+        if len(self._uncommitted) == 1:
+            (desk,) = self._uncommitted
+            commit = desk.take_commit()
+            if commit is not None:
+                self._uncommitted.clear()
+                return commit
+        self.commit_soon()
+        return None
+
+    def commit_soon(self) -> None:
+        """What `ingest_soon` took is committed by the writers."""
         while self._uncommitted:
-            self._uncommitted.pop().commit_soon(now=alone)
+            self._uncommitted.pop().commit_soon()
 
     async def _submit(self, desk: Desk, request: Request) -> Seq:
         with self._telling(desk.project_id):
@@ -189,7 +203,7 @@ class Logs:
     def _keep_budget(self) -> None:
         """Where all tails together are over the budget, the largest goes to the freezer. Looked at
         ten times a second at most: it takes a look at every open project."""
-        now = trio.current_time()
+        now = self.deputy.now()
         if now < self._budget_due:
             return
         self._budget_due = now + _BUDGET_SECONDS
@@ -285,7 +299,14 @@ class Logs:
             done.set()
         for damage in opened.damage:
             _log.error("project %s, set aside: %s", project, damage)
-        desk = Desk(self._store, opened, self._threads, self._sync_interval_s, self.upkeep.add)
+        desk = Desk(
+            self._store,
+            opened,
+            self._threads,
+            self.deputy,
+            self._sync_interval_s,
+            self.upkeep.add,
+        )
         self._desks[project] = desk
         self._nursery.start_soon(desk.run)
         if opened.waiting_freezes:

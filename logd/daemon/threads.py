@@ -25,6 +25,23 @@ _PATIENCE_SECONDS: Final = 0.001
 _MAX_SKIPS: Final = 256
 
 
+class Patience:
+    """Whether to try what was in vain lately: the more often that was, the more times not."""
+
+    def __init__(self) -> None:
+        self._skips = self._skipped = 0
+
+    def is_left(self) -> bool:
+        """To be asked each time."""
+        self._skipped += 1
+        return self._skipped > self._skips
+
+    def note(self, *, in_vain: bool) -> None:
+        """What came of a try."""
+        self._skipped = 0
+        self._skips = min(2 * self._skips + 1, _MAX_SKIPS) if in_vain else 0
+
+
 class Threads:
     """The threads of a daemon. Close it at the end."""
 
@@ -50,7 +67,7 @@ class WorkPool:
         less than it takes to let go of the loop and to be called back."""
         self._name = name
         self._patience_s = patience_s
-        self._skips = self._skipped = 0
+        self._patience = Patience()
         self._max_threads = threads
         self._jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
         self._threads: list[threading.Thread] = []
@@ -67,55 +84,43 @@ class WorkPool:
         def deliver(result: outcome.Outcome[Any]) -> None:
             token.run_sync_soon(trio.lowlevel.reschedule, task, result)
 
-        self._begin(_Job(call, deliver))
+        self.begin(call, deliver)
         try:
             return cast(T, await trio.lowlevel.wait_task_rescheduled(abort))
         finally:
-            self._busy -= 1
-
-    def is_patient(self) -> bool:
-        """Whether to `run_briefly`. After a call that was not quick it is not tried again for a
-        while, the longer the more often that happens."""
-        self._skipped += 1
-        return self._skipped > self._skips
+            self.ended()
 
     def run_briefly(
-        self,
-        call: Callable[[], T],
-        *,
-        then: Callable[[T], None],
-        late: Callable[[outcome.Outcome[T]], None],
+        self, call: Callable[[], T], late: Callable[[outcome.Outcome[T]], None]
     ) -> outcome.Outcome[T] | None:
         """What came of `call()`, if it is quick; the event loop stands still for it. Otherwise
-        None, and `late` is called on the loop, later.
-
-        If the loop still stands still when `call` has returned, `then` is called with what it
-        returned, in the same thread: this spares what has to be done next the time until the loop
-        runs again. What it raises takes the result's place.
-        """
+        None, and `late` is called on the loop, later."""
         token = trio.lowlevel.current_trio_token()
 
         def arrive_late(result: outcome.Outcome[T]) -> None:
-            self._busy -= 1
+            self.ended()
             late(result)
 
-        handover = _Handover(then, lambda result: token.run_sync_soon(arrive_late, result))
-        self._begin(_Job(call, handover.deliver))
+        handover = _Handover(lambda result: token.run_sync_soon(arrive_late, result))
+        self.begin(call, handover.deliver)
         result = handover.wait(self._patience_s)
-        self._skipped = 0
-        if result is None:
-            self._skips = min(2 * self._skips + 1, _MAX_SKIPS)
-        else:
-            self._skips = 0
-            self._busy -= 1
+        self._patience.note(in_vain=result is None)
+        if result is not None:
+            self.ended()
         return result
 
-    def _begin(self, job: "_Job") -> None:
+    def begin(self, call: Callable[[], object], deliver: Callable[[Any], None]) -> None:
+        """Call `deliver(what came of call())` in a thread, when one is free. To be followed by
+        `ended`, on the event loop."""
         self._busy += 1
         self._used_at = time.monotonic()
         if self._busy > len(self._threads) and len(self._threads) < self._max_threads:
             self._start_thread()
-        self._jobs.put(job)
+        self._jobs.put(_Job(call, deliver))
+
+    def ended(self) -> None:
+        """A call that was begun is over."""
+        self._busy -= 1
 
     def is_busy(self) -> bool:
         """Whether it was given a call lately."""
@@ -139,12 +144,11 @@ class WorkPool:
 
         await trio.lowlevel.checkpoint_if_cancelled()
         try:
-            if self._busy or not self.is_patient():
+            if self._busy or not self._patience.is_left():
                 return await self._run(lambda: call(flag.check), stop)
             task = trio.lowlevel.current_task()
             result = self.run_briefly(
                 lambda: call(flag.check),
-                then=_leave_it,
                 late=lambda result: trio.lowlevel.reschedule(task, result),
             )
             if result is not None:
@@ -183,44 +187,31 @@ class _Job(NamedTuple):
 class _Handover:
     """A result on its way from a thread to one that waits, for a while."""
 
-    __slots__ = ("_arrived", "_given_up", "_here", "_late", "_lock", "_result", "_then")
+    __slots__ = ("_arrived", "_given_up", "_late", "_lock", "_result")
 
-    def __init__(
-        self, then: Callable[[Any], None], late: Callable[[outcome.Outcome[Any]], None]
-    ) -> None:
-        self._then = then
+    def __init__(self, late: Callable[[outcome.Outcome[Any]], None]) -> None:
         self._late = late
         self._lock = threading.Lock()
         self._arrived = threading.Lock()
         self._arrived.acquire()
         self._result: outcome.Outcome[Any] | None = None
-        self._here = self._given_up = False
+        self._given_up = False
 
     def deliver(self, result: outcome.Outcome[Any]) -> None:
         with self._lock:
-            self._here = True
+            self._result = result
             given_up = self._given_up
         if given_up:
             self._late(result)
-            return
-        if isinstance(result, outcome.Value):
-            done = outcome.capture(self._then, result.value)
-            result = done if isinstance(done, outcome.Error) else result
-        self._result = result
-        self._arrived.release()
+        else:
+            self._arrived.release()
 
     def wait(self, seconds: float) -> outcome.Outcome[Any] | None:
         """None: it will be `late`."""
-        if not self._arrived.acquire(timeout=seconds):
-            with self._lock:
-                given_up = self._given_up = not self._here
-            if not given_up:  # `then` is at work
-                self._arrived.acquire()
-        return self._result
-
-
-def _leave_it(_result: object) -> None:
-    """Nothing has to be done with it in the thread."""
+        self._arrived.acquire(timeout=seconds)
+        with self._lock:
+            self._given_up = self._result is None
+            return self._result
 
 
 def _not_abortable(_raise_cancel: object) -> trio.lowlevel.Abort:

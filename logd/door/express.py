@@ -6,18 +6,25 @@ What comes as one whole request of the kind that `api/express.py` takes is begun
 answered out of the commit that makes it durable; the connection's task sleeps on. Anything else,
 and what is handed back, wakes the task, with the bytes in `unread`. While a task answers a query,
 the same watch tells it if its client is gone.
+
+Much of this is done by the deputy of the event loop (`daemon/deputy.py`): what only the loop itself
+can do, such as to wake a task, is left to it with `soon`.
 """
 
 import os
 import select
+import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
+from functools import partial
 from typing import Final, Protocol
 
 import trio
 
 from logd.api.exchange import Response
-from logd.api.express import Asker
+from logd.api.express import Express, Told
+from logd.daemon.deputy import Commit
+from logd.daemon.threads import Patience
 from logd.door.complaints import Complaints
 from logd.door.limits import KEEP_ALIVE_SECONDS, MAX_HEAD_BYTES
 from logd.door.stream import GuardedStream
@@ -25,9 +32,10 @@ from logd.door.stream import GuardedStream
 _RECEIVE_BYTES: Final = 65_536
 _EVENTS_AT_ONCE: Final = 256
 _ROUNDS: Final = 4
+_LINGER_SECONDS: Final = 0.0001
 
-Begin = Callable[[bytes, Asker], int | None]
-"""Begins the request that these bytes are, if they are exactly one of the kind; the asker is told
+Begin = Callable[[bytes, Told], int | None]
+"""Begins the request that these bytes are, if they are exactly one of the kind; `Told` is called
 later. How many bytes are held for it until then; None: nothing was done."""
 
 
@@ -46,34 +54,62 @@ class Platform:
     def __init__(
         self,
         begin: Begin,
-        commit: Callable[[], None],
+        express: Express,
         give_back: Callable[[int], None],
         encode: Callable[[Response, float], tuple[bytes, bool]],
         complaints: Complaints,
     ) -> None:
-        """`commit()`: see to it that what was begun is answered; `give_back(count)`: so many bytes
-        are held no more; `encode(response, now)`: its bytes, and whether the connection goes on
-        after it."""
-        self._commit = commit
+        """`express`: commits what was begun; `give_back(count)`: so many bytes are held no more;
+        `encode(response, now)`: its bytes, and whether the connection goes on after it."""
+        self._express = express
+        self.deputy = express.deputy
         self.begin = begin
         self.give_back = give_back
         self.encode = encode
         self.complaints = complaints
+        self.answered: set[Spot] = set()
+        """Those whose clients may be about to send the next request."""
+        self._patience = Patience()
         self._epoll = select.epoll()
         self._spots: dict[int, Spot] = {}
 
     async def run(self) -> None:
         while True:
             await trio.lowlevel.wait_readable(self._epoll.fileno())
+            self.answered.clear()
             for _ in range(_ROUNDS):
-                ready = self._epoll.poll(0, _EVENTS_AT_ONCE)
-                if not ready:
+                if not self._look():
                     break
-                for fd, _ in ready:
-                    spot = self._spots.get(fd)
-                    if spot is not None:
-                        spot.look()
-                self._commit()
+                if not self.deputy.is_able():
+                    self._express.commit_soon()
+                    continue
+                commit = self._express.take_commit()
+                if commit is not None:
+                    self.deputy.act(commit, self._take_next)
+                    break
+
+    def _look(self) -> bool:
+        """At all where there is something to read; whether there was one."""
+        ready = self._epoll.poll(0, _EVENTS_AT_ONCE)
+        for fd, _ in ready:
+            spot = self._spots.get(fd)
+            if spot is not None:
+                self.answered.discard(spot)
+                spot.look()
+        return bool(ready)
+
+    def _take_next(self) -> Commit | None:
+        """What has come since the last commit, and what those who were answered send at once: more
+        in a group is less work for each."""
+        came = self._look()
+        awaited = len(self.answered)
+        if awaited and self.deputy.may_linger and self._patience.is_left():
+            until = time.perf_counter() + _LINGER_SECONDS
+            while self.answered and time.perf_counter() < until:
+                came = self._look() or came
+            self._patience.note(in_vain=len(self.answered) == awaited)
+        self.answered.clear()
+        return self._express.take_commit() if came else None
 
     def watch(self, fd: int, spot: "Spot") -> None:
         """Tell the spot when there is something to read, now or later. Each time once."""
@@ -88,6 +124,7 @@ class Platform:
         if self._spots.get(fd) is spot:
             del self._spots[fd]
             self._epoll.unregister(fd)
+            self.answered.discard(spot)
 
     def close(self) -> None:
         self._epoll.close()
@@ -107,8 +144,6 @@ class Spot:
         self._held = 0
         self._came_meanwhile = False
         self._gone: Callable[[], None] | None = None
-        self._ready: tuple[bytes, bool] | None = None
-        self._sent = 0
         self._unsent = b""
         self._ends = False
         self._stream.on_abort = self.leave
@@ -144,13 +179,13 @@ class Spot:
             while len(connection.unread) < MAX_HEAD_BYTES:
                 data = os.read(self._fd, _RECEIVE_BYTES)
                 if not data:
-                    gone()
+                    self._platform.deputy.soon(gone)
                     return
                 connection.unread += data
         except BlockingIOError:
             return
         except OSError:
-            gone()
+            self._platform.deputy.soon(gone)
 
     def leave(self) -> None:
         """It is no longer watched, and its task wakes."""
@@ -172,7 +207,7 @@ class Spot:
             return
         except OSError:
             data = b""
-        held = self._platform.begin(data, self) if data else None
+        held = self._platform.begin(data, self._told) if data else None
         if held is None:
             self._leave_to_task(data)
             return
@@ -182,23 +217,15 @@ class Spot:
 
     def _leave_to_task(self, data: bytes) -> None:
         self._connection.unread = data
+        self._wake_task()
+
+    def _wake_task(self) -> None:
         self._parked = False
-        self._wake.set()
+        self._platform.deputy.soon(self._wake.set)
 
-    def expect(self, response: Response) -> None:
-        """See `api.express.Asker`, whose methods these three are."""
-        self._ready = self._platform.encode(response, trio.current_time())
-
-    def tell(self) -> None:
-        if self._ready is not None and self._parked and not self._stream.closed:
-            with suppress(OSError):  # it is tried again when that can be dealt with
-                self._sent = os.write(self._fd, self._ready[0])
-
-    def settle(self, response: Response | None) -> None:
-        """Never raises: it runs in the midst of a commit."""
+    def _told(self, response: Response | None) -> None:
+        """See `api.express.Told`."""
         data, self._under_way = self._under_way, b""
-        ready, self._ready = self._ready, None
-        sent, self._sent = self._sent, 0
         self._platform.give_back(self._held)
         if not self._parked or self._stream.closed:
             return
@@ -206,27 +233,31 @@ class Spot:
             self._leave_to_task(data)
             return
         try:
-            now = trio.current_time()
-            if ready is None or not sent:
-                ready = self._platform.encode(response, now)
-                sent = self._stream.send_at_once(ready[0])
-            self._go_on(ready[0][sent:], ready[1], now)
-        except trio.BrokenResourceError:
-            pass  # the client is gone, and the task knows
+            self._answer(response, self._platform.deputy.now())
         except Exception as error:  # noqa: BLE001  # the root of a request: the others are answered
-            self._platform.complaints.note("an answer could not be sent", error)
-            self._stream.abort()
+            self._platform.deputy.soon(partial(self._give_up, error))
 
-    def _go_on(self, unsent: bytes, keep: bool, now: float) -> None:
-        """After an answer, of which this is still to be sent."""
-        if unsent or not keep:
-            self._unsent = unsent
+    def _give_up(self, error: Exception) -> None:
+        self._platform.complaints.note("an answer could not be sent", error)
+        self._stream.abort()
+
+    def _answer(self, response: Response, now: float) -> None:
+        data, keep = self._platform.encode(response, now)
+        try:
+            sent = os.write(self._fd, data)
+        except BlockingIOError:
+            sent = 0
+        except OSError:  # the client is gone
+            self._platform.deputy.soon(self._stream.abort)
+            return
+        if sent < len(data) or not keep:
+            self._unsent = data[sent:]
             self._ends = not keep
-            self._parked = False
-            self._wake.set()
+            self._wake_task()
             return
         self._stream.idle_since = now
         self._connection.waits_until = now + KEEP_ALIVE_SECONDS
+        self._platform.answered.add(self)
         if self._came_meanwhile:
             self._came_meanwhile = False
-            self.look()
+            self._platform.watch(self._fd, self)  # once more

@@ -18,7 +18,7 @@ import trio
 from logd.api.dispatch import Api
 from logd.api.errors import BodyTooLarge
 from logd.api.exchange import Head, Header, Response
-from logd.api.express import Asker
+from logd.api.express import Told
 from logd.door.body import BodyMemory, IncomingBody, Message
 from logd.door.complaints import Complaints
 from logd.door.express import Platform, Spot
@@ -59,7 +59,7 @@ class Lane:
         self._connections: set[_Connection] = set()
         self._stopping = False
         self._platform = Platform(
-            self._begin, api.express.commit, memory.give_back, self._encode_kept, complaints
+            self._begin, api.express, memory.give_back, self._encode_kept, complaints
         )
 
     def stop(self) -> None:
@@ -117,7 +117,7 @@ class Lane:
                 await trio.lowlevel.checkpoint()
         return None
 
-    def _begin(self, data: bytes, asker: Asker) -> int | None:
+    def _begin(self, data: bytes, told: Told) -> int | None:
         """See `express.Begin`."""
         end = data.find(_END_OF_HEAD, 0, MAX_HEAD_BYTES) + len(_END_OF_HEAD)
         if end < len(_END_OF_HEAD) or self._stopping:
@@ -129,7 +129,7 @@ class Lane:
             self._memory.take(request.length)
         except Overloaded:
             return None
-        if self._api.express.take(request.ticket, data[end:], asker):
+        if self._api.express.take(request.ticket, data[end:], told):
             return request.length
         self._memory.give_back(request.length)
         return None

@@ -6,7 +6,6 @@ import os
 import threading
 import time
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 import pytest
@@ -14,7 +13,6 @@ import trio
 from live_daemon import Daemon, DaemonFactory
 from raw_http import Answer, assert_healthy, connected, read_answer, read_to_end, request
 
-from logd.daemon.threads import WorkPool
 from logd.store.limits import StoreLimits
 
 SLOW_SECONDS = 0.05
@@ -169,6 +167,22 @@ async def test_what_comes_while_one_is_under_way_waits_for_it(make_daemon: Daemo
         assert ids(*answers) == await listed(daemon)
 
 
+@pytest.mark.usefixtures("slow_disk")
+async def test_one_that_was_sent_ahead_of_an_answer_is_answered(make_daemon: DaemonFactory) -> None:
+    """Though nothing else comes that would make the daemon look."""
+    async with make_daemon() as daemon, connected(daemon) as stream:
+        await stream.send_all(post(daemon))
+        stored = ids(await read_answer(stream))
+        for _ in range(3):
+            await stream.send_all(post(daemon))
+            await trio.sleep(SLOW_SECONDS / 2)
+            await stream.send_all(post(daemon))
+            with trio.fail_after(10):
+                first = await read_answer(stream)
+                stored += ids(first, await read_answer(stream, first.rest))
+        assert await listed(daemon) == stored
+
+
 async def test_a_request_may_come_in_pieces(make_daemon: DaemonFactory) -> None:
     async with make_daemon() as daemon, connected(daemon) as stream:
         stored = []
@@ -320,83 +334,3 @@ async def test_of_those_that_come_together_each_gets_its_own_answer(
         assert len(stored) == len(set(stored)) == 5 * (2 + 2 + 2)
         assert len(set(await listed(daemon)) - set(stored)) == 1  # the first one
         assert set(stored) <= set(await listed(daemon))
-
-
-async def test_results_that_are_late_come_once() -> None:
-    """And `then` is called for those that are not, before they are known."""
-    pool = WorkPool("test", 2, patience_s=0.001)
-    late: list[int] = []
-    then: list[int] = []
-
-    def work(seconds: float, number: int) -> int:
-        time.sleep(seconds)
-        return number
-
-    early = []
-    for number in range(200):
-        result = pool.run_briefly(
-            partial(work, number % 4 * 0.0005, number),
-            then=then.append,
-            late=lambda one: late.append(one.unwrap()),
-        )
-        if result is not None:
-            early.append(result.unwrap())
-            assert then == early
-    with trio.fail_after(20):
-        while len(early) + len(late) < 200:  # noqa: ASYNC110  # as above
-            await trio.sleep(0.01)
-    pool.close()
-    assert sorted([*early, *late]) == list(range(200))
-    assert then == early
-
-
-async def test_nobody_waits_for_a_result_that_is_late(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whatever the moment at which it comes."""
-    monkeypatch.setattr("logd.daemon.threads.threading.Lock", SlowLock)
-    calls, patience = 600, SLOW_SECONDS / 50
-    pool = WorkPool("test", 1, patience_s=patience)
-    late: list[int] = []
-    then: list[int] = []
-
-    def work(number: int) -> int:
-        time.sleep(patience * number / calls * 3)
-        return number
-
-    for number in range(calls):
-        pool.run_briefly(
-            partial(work, number), then=then.append, late=lambda one: late.append(one.unwrap())
-        )
-    with trio.fail_after(20):
-        while len(then) + len(late) < calls:  # noqa: ASYNC110  # as above
-            await trio.sleep(0.01)
-    pool.close()
-    assert then
-    assert late
-    assert sorted([*then, *late]) == list(range(calls))
-
-
-async def test_who_waits_for_a_result_waits_for_what_is_done_with_it() -> None:
-    """However long that takes; and its error is the result."""
-    pool = WorkPool("test", 1, patience_s=SLOW_SECONDS / 5)
-    done = []
-
-    def slowly(number: int) -> None:
-        time.sleep(SLOW_SECONDS)
-        done.append(number)
-        if number:
-            raise ValueError("of what was done with it")
-
-    for number in range(2):
-        result = pool.run_briefly(
-            partial(int, number),
-            then=slowly,
-            late=lambda _: done.append(-1),
-        )
-        assert result is not None
-        assert done[-1] == number
-        if number:
-            with pytest.raises(ValueError, match="what was done"):
-                result.unwrap()
-        else:
-            assert result.unwrap() == number
-    pool.close()

@@ -1,0 +1,227 @@
+"""Who acts for the event loop, and when; and results that a thread is late with."""
+
+import threading
+import time
+from collections.abc import Callable
+from functools import partial
+from random import Random
+
+import outcome
+import pytest
+import trio
+
+from logd.daemon.deputy import Deputy
+from logd.daemon.threads import Patience, WorkPool
+
+SLOW_SECONDS = 0.05
+LIMIT_SECONDS = 20
+
+_Lock = threading.Lock
+
+
+class SlowLock:
+    """Who lets go of it does not go on at once."""
+
+    def __init__(self) -> None:
+        self._lock = _Lock()
+        self.acquire = self._lock.acquire
+        self.release = self._lock.release
+
+    def __enter__(self) -> None:
+        self._lock.acquire()
+
+    def __exit__(self, *error: object) -> None:
+        self._lock.release()
+        time.sleep(SLOW_SECONDS / 50)
+
+
+class Group:
+    """`seconds`: what writing it takes."""
+
+    def __init__(self, number: int, seconds: float, finished: list[int]) -> None:
+        self.number = number
+        self.seconds = seconds
+        self.finished = finished
+        self.finished_by: threading.Thread | None = None
+
+    def write(self) -> int:
+        time.sleep(self.seconds)
+        return self.number
+
+    def finish(self, result: outcome.Outcome[object]) -> None:
+        assert result.unwrap() == self.number
+        self.finished.append(self.number)
+        self.finished_by = threading.current_thread()
+
+
+def nothing() -> None:
+    return None
+
+
+async def until(done: Callable[[], bool]) -> None:
+    with trio.fail_after(LIMIT_SECONDS):
+        while not done():  # noqa: ASYNC110  # no event comes of it
+            await trio.sleep(0.005)
+
+
+@pytest.fixture
+def pool() -> WorkPool:
+    return WorkPool("test", 2)
+
+
+async def test_quick_groups_are_finished_one_after_the_other_in_one_thread(pool: WorkPool) -> None:
+    finished: list[int] = []
+    groups = [Group(number, 0.0, finished) for number in range(5)]
+    rest = iter(groups[1:])
+    deputy = Deputy(pool, patience_s=SLOW_SECONDS, rounds_s=LIMIT_SECONDS)
+    deputy.act(groups[0], lambda: next(rest, None))
+    assert finished == list(range(5))
+    assert len({group.finished_by for group in groups}) == 1
+    assert groups[0].finished_by is not threading.current_thread()
+    pool.close()
+
+
+async def test_the_loop_goes_on_when_the_time_for_rounds_is_over(pool: WorkPool) -> None:
+    finished: list[int] = []
+    deputy = Deputy(pool, patience_s=SLOW_SECONDS, rounds_s=0.0)
+    deputy.act(Group(0, 0.0, finished), lambda: Group(1, 0.0, finished))
+    assert finished == [0]
+    pool.close()
+
+
+async def test_what_only_the_loop_can_do_ends_the_rounds(pool: WorkPool) -> None:
+    finished: list[int] = []
+    deputy = Deputy(pool, patience_s=SLOW_SECONDS, rounds_s=LIMIT_SECONDS)
+    by: list[threading.Thread] = []
+
+    class WithErrand(Group):
+        def finish(self, result: outcome.Outcome[object]) -> None:
+            super().finish(result)
+            deputy.soon(lambda: by.append(threading.current_thread()))
+            assert not by
+
+    deputy.act(WithErrand(0, 0.0, finished), lambda: Group(1, 0.0, finished))
+    assert finished == [0]
+    assert by == [threading.current_thread()]
+    deputy.soon(lambda: by.append(threading.current_thread()))
+    assert len(by) == 2  # at once, where nobody acts for the loop
+    pool.close()
+
+
+async def test_a_slow_write_is_finished_on_the_loop_which_goes_on_meanwhile(pool: WorkPool) -> None:
+    finished: list[int] = []
+    deputy = Deputy(pool, patience_s=SLOW_SECONDS / 50, rounds_s=LIMIT_SECONDS)
+    quick, slow = Group(0, 0.0, finished), Group(1, SLOW_SECONDS, finished)
+    assert deputy.is_able()
+    deputy.act(quick, lambda: None if len(finished) > 1 else slow)
+    assert finished == [0]
+    assert not deputy.is_able()
+    await until(lambda: len(finished) > 1)
+    assert finished == [0, 1]
+    assert slow.finished_by is threading.current_thread()
+    pool.close()
+
+
+async def test_what_fails_to_be_written_is_told_to_the_group(pool: WorkPool) -> None:
+    found: list[outcome.Outcome[object]] = []
+
+    class Failing:
+        def write(self) -> None:
+            raise OSError("the disk")
+
+        def finish(self, result: outcome.Outcome[object]) -> None:
+            found.append(result)
+
+    Deputy(pool, patience_s=SLOW_SECONDS).act(Failing(), nothing)
+    (result,) = found
+    with pytest.raises(OSError, match="the disk"):
+        result.unwrap()
+    pool.close()
+
+
+async def test_the_loop_raises_what_is_raised_for_it(pool: WorkPool) -> None:
+    def fail() -> None:
+        raise RuntimeError("looking for more")
+
+    deputy = Deputy(pool, patience_s=SLOW_SECONDS, rounds_s=LIMIT_SECONDS)
+    with pytest.raises(RuntimeError, match="looking for more"):
+        deputy.act(Group(0, 0.0, []), fail)
+    finished: list[int] = []
+    deputy.act(Group(1, 0.0, finished), nothing)
+    assert finished == [1]
+    pool.close()
+
+
+@pytest.mark.parametrize("lock", [_Lock, SlowLock])
+async def test_each_group_is_finished_once_and_never_beside_the_loop(
+    monkeypatch: pytest.MonkeyPatch, lock: Callable[[], object]
+) -> None:
+    """Whatever the moment at which the loop gives up waiting."""
+    monkeypatch.setattr("logd.daemon.deputy.threading.Lock", lock)
+    patience = SLOW_SECONDS / 50
+    pool, random = WorkPool("test", 16), Random(1)
+    deputy = Deputy(pool, patience_s=patience, rounds_s=4 * patience)
+    finished: list[int] = []
+    loop_runs = [True]
+    total = 0
+
+    class Watched(Group):
+        def finish(self, result: outcome.Outcome[object]) -> None:
+            is_loop = threading.current_thread() is threading.main_thread()
+            assert is_loop or not loop_runs[0]
+            super().finish(result)
+
+    def another() -> Watched | None:
+        nonlocal total
+        assert not loop_runs[0]
+        if random.random() < 0.2:
+            return None
+        total += 1
+        return Watched(total - 1, random.random() * 2 * patience, finished)
+
+    for _ in range(200):
+        total += 1
+        first = Watched(total - 1, random.random() * 2 * patience, finished)
+        loop_runs[0] = False
+        deputy.act(first, another)
+        loop_runs[0] = True
+        await trio.lowlevel.checkpoint()
+    await until(lambda: len(finished) >= total)
+    assert sorted(finished) == list(range(total))
+    pool.close()
+
+
+def test_patience_is_lost_the_more_often_it_was_in_vain_and_comes_back() -> None:
+    patience = Patience()
+    assert patience.is_left()
+    for skips in (1, 3, 7):
+        patience.note(in_vain=True)
+        assert [patience.is_left() for _ in range(skips + 1)] == [False] * skips + [True]
+    patience.note(in_vain=False)
+    assert patience.is_left()
+
+
+@pytest.mark.parametrize("lock", [_Lock, SlowLock])
+async def test_results_that_are_late_come_once(
+    monkeypatch: pytest.MonkeyPatch, lock: Callable[[], object]
+) -> None:
+    """Whatever the moment at which they come."""
+    monkeypatch.setattr("logd.daemon.threads.threading.Lock", lock)
+    calls, patience = 600, SLOW_SECONDS / 50
+    pool = WorkPool("test", 1, patience_s=patience)
+    late: list[int] = []
+    early: list[int] = []
+
+    def work(number: int) -> int:
+        time.sleep(patience * number / calls * 3)
+        return number
+
+    for number in range(calls):
+        result = pool.run_briefly(partial(work, number), late=lambda one: late.append(one.unwrap()))
+        if result is not None:
+            early.append(result.unwrap())
+    await until(lambda: len(early) + len(late) == calls)
+    pool.close()
+    assert early
+    assert late
+    assert sorted([*early, *late]) == list(range(calls))
