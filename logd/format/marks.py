@@ -44,9 +44,11 @@ def places_of(marks: Words) -> Int64s:
 
 def counts_between(marks: Words, edges: Ints) -> Int64s:
     """int64[edges - 1]: how many bits are set from each of the ascending edges to the next."""
-    ends = np.cumsum(np.bitwise_count(marks), dtype=np.int64)
-    word, bit = edges >> 6, edges & 63
+    before = np.zeros(len(marks) + 1, np.int32)  # narrow: little memory for a first look
+    np.cumsum(np.bitwise_count(marks), dtype=np.int32, out=before[1:])
+    word = edges >> 6
     inside = marks.take(word)
-    from_edge = np.bitwise_count(inside & ~_BELOW.take(bit))
-    out: Int64s = np.diff(ends.take(word) - from_edge)
-    return out
+    inside &= _BELOW.take(edges & 63)
+    up_to_edge = before.take(word)
+    up_to_edge += np.bitwise_count(inside)
+    return np.diff(up_to_edge).astype(np.int64)

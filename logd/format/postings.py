@@ -282,8 +282,11 @@ def _find_in_page(page: bytes, key: int, wanted: int) -> tuple[Int64s, int] | No
     at += n * gap_width
     counts = from_planes(page[at : at + n * count_width], n, narrowest(count_width))
     at += n * count_width
-    steps = from_planes(page[at : at + m * step_width], m, narrowest(step_width))
-    before, count = counts[:position], int(counts[position]) + 1
-    begin = position + int(before[before < FREQUENT - 1].sum(dtype=np.int64))
+    before, count = counts[:position], counts.item(position) + 1
+    begin = position + int(np.add.reduce(before[before < FREQUENT - 1], dtype=np.int64))
     stored = count if count < FREQUENT else 1
+    planes = page[at : at + m * step_width]
+    if stored == 1:  # a byte of each plane
+        return np.array([int.from_bytes(planes[begin::m], "little")], np.int64), count
+    steps = from_planes(planes, m, narrowest(step_width))
     return np.cumsum(steps[begin : begin + stored], dtype=np.int64), count

@@ -2,16 +2,36 @@
 out where all variables of the block lie."""
 
 from collections.abc import Sequence
+from functools import cached_property
 from itertools import accumulate
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from logd.format.stretches import STRETCH, sums_before
 from logd.format.templates import PLACEHOLDER
 
 Int64s = npt.NDArray[np.int64]
 Codes = npt.NDArray[np.integer[Any]]
+
+
+class Lengths:
+    """Of the variables of a block the lengths, in slot order."""
+
+    def __init__(self, items: Codes) -> None:
+        self.items = items
+
+    @cached_property
+    def before(self) -> list[int]:
+        """What they add up to before each stretch of them, and in the end: where one variable
+        begins takes the sum of one stretch."""
+        return sums_before(self.items)
+
+    @property
+    def size_bytes(self) -> int:
+        """Memory that it takes, about, with the sums."""
+        return self.items.nbytes + 200 + 40 * (len(self.items) // STRETCH)
 
 
 def join_few_texts(
@@ -20,7 +40,7 @@ def join_few_texts(
     templates: Sequence[bytes],
     per_entry: Int64s,
     data: bytes,
-    lengths: Codes,
+    lengths: Lengths,
 ) -> list[bytes]:
     """The texts of the entries `rows` of a block.
 
@@ -28,14 +48,17 @@ def join_few_texts(
     `templates[i]`: that of rows[i]; `data` and `lengths`: the block's variables, in slot order.
     Raises ValueError or IndexError where these do not fit together.
     """
-    if int(np.add.reduce(per_entry)) != len(lengths):
+    if int(np.add.reduce(per_entry)) != len(lengths.items):
         raise ValueError("the lengths are not those of the templates' variables")
+    if len(data) != lengths.before[-1]:
+        raise ValueError("the lengths do not add up to the data")
     out = []
     for row, template in zip(rows, templates, strict=True):
-        spans = _spans(lengths, _places(row, codes, per_entry), len(data))
-        pieces = [b""] * (2 * len(spans) + 1)
+        places = _places(row, codes, per_entry)
+        pieces = [b""] * (2 * len(places) + 1)
         pieces[::2] = template.split(PLACEHOLDER)
-        pieces[1::2] = [data[start:stop] for start, stop in spans]
+        if places:
+            pieces[1::2] = _variables(data, lengths, places)
         out.append(b"".join(pieces))
     return out
 
@@ -52,32 +75,31 @@ def starts_of(lengths: Codes, places: Int64s) -> Int64s:
     return np.cumsum(sums)
 
 
-def _places(row: int, codes: Codes, per_entry: Int64s) -> list[int]:
+def _places(row: int, codes: Codes, per_entry: Int64s) -> range:
     """Where the entry's variables lie in slot order."""
-    wanted = int(per_entry[row])
+    wanted = per_entry.item(row)
     if not wanted:
-        return []
-    code = codes[row]
+        return range(0)
+    code = codes.item(row)
     same = codes == code
     begin = int(np.dot(per_entry, codes < code)) + int(np.count_nonzero(same[:row]))
     step = int(np.count_nonzero(same))
-    return list(range(begin, begin + step * wanted, step))
+    return range(begin, begin + step * wanted, step)
 
 
-def _spans(lengths: Codes, places: list[int], size: int) -> list[tuple[int, int]]:
-    """(start, stop) of the variables at ascending places, each once, in data of `size` bytes."""
-    if not len(lengths):
-        if size or places:
-            raise ValueError("bytes of variables where there are none")
-        return []
-    # each with all up to the next one that is wanted, and in front what lies before the first
-    bounds = places if places and not places[0] else [0, *places]
-    sums = np.add.reduceat(lengths, bounds, dtype=np.uint32).tolist()
-    ends = list(accumulate(sums))
-    if ends[-1] != size:
-        raise ValueError("the lengths do not add up to the data")
-    if not places:
-        return []
-    starts = [0, *ends[:-1]][-len(places) :]
-    own = lengths.take(places).tolist()
-    return [(start, start + length) for start, length in zip(starts, own, strict=True)]
+def _variables(data: bytes, lengths: Lengths, places: range) -> list[bytes]:
+    """The variables at these places, at least one."""
+    first = places[0]
+    stretch = first // STRETCH
+    begin = stretch * STRETCH
+    items = lengths.items
+    start = lengths.before[stretch]
+    start += int(np.add.reduce(items[begin:first], dtype=np.uint32))
+    own = items[first : places[-1] + 1 : places.step].tolist()
+    if places.step == 1:  # side by side
+        steps = own[:-1]
+    else:
+        inside = [place - first for place in places[:-1]]
+        steps = np.add.reduceat(items[first : places[-1]], inside, dtype=np.uint32).tolist()
+    starts = accumulate(steps, initial=start)
+    return [data[at : at + length] for at, length in zip(starts, own, strict=True)]

@@ -3,7 +3,6 @@
 The column is that of `chunk.py`; here it is not widened to 8 bytes an entry.
 """
 
-from itertools import accumulate
 from typing import Any, Final
 
 import msgspec
@@ -12,19 +11,20 @@ import numpy.typing as npt
 
 from logd.format.chunk import ZIGZAG, PartRef, time_unit
 from logd.format.columns import from_planes, narrowest
+from logd.format.stretches import STRETCH, sums_before
 
 Int64s = npt.NDArray[np.int64]
 Rows = npt.NDArray[np.integer[Any]]
 UInt64s = npt.NDArray[np.uint64]
 
-_STRETCH: Final = 1024
+_SLICE: Final = 1 << 14
 _MASK: Final = 0xFFFFFFFFFFFFFFFF
 
 
 class TimeSteps(msgspec.Struct, frozen=True):
     """`steps`: int or uint[count], in units of `unit_ns`: from `earliest_ns` to the first entry's
     time, then from entry to entry, modulo 2^64. `before`: what they add up to before each stretch
-    of entries, so that a time takes the sum of one stretch."""
+    of entries, and in the end, so that a time takes the sum of one stretch."""
 
     earliest_ns: int
     unit_ns: int
@@ -47,9 +47,10 @@ class TimeSteps(msgspec.Struct, frozen=True):
         return np.array(found, np.uint64).view(np.int64)
 
     def _at(self, row: int) -> int:
-        stretch = row // _STRETCH
-        inside = self.steps[stretch * _STRETCH : row + 1]
-        units = self.before[stretch] + int(np.add.reduce(inside, dtype=f"{inside.dtype.kind}8"))
+        stretch = row // STRETCH
+        inside = self.steps[stretch * STRETCH : row + 1]
+        wide = np.int64 if inside.dtype.kind == "i" else np.uint64
+        units = self.before[stretch] + int(np.add.reduce(inside, dtype=wide))
         return ((units & _MASK) * self.unit_ns + self.earliest_ns) & _MASK
 
 
@@ -60,15 +61,18 @@ def decode_time_steps(ref: PartRef, raw: bytes, count: int, earliest_ns: int) ->
         raise ValueError(f"times: {len(raw)} bytes for {count} entries")
     steps: npt.NDArray[np.integer[Any]] = from_planes(raw, count, narrowest(width))
     if ref.encoding >= ZIGZAG:
-        one = steps.dtype.type(1)
-        signs = np.zeros_like(steps) - (steps & one)
-        steps = ((steps >> one) ^ signs).view(f"i{steps.dtype.itemsize}")
-    return TimeSteps(earliest_ns, time_unit(ref), steps, _sums_before(steps))
+        steps = _signed(steps)
+    return TimeSteps(earliest_ns, time_unit(ref), steps, tuple(sums_before(steps)))
 
 
-def _sums_before(steps: npt.NDArray[np.integer[Any]]) -> tuple[int, ...]:
-    kind, width = steps.dtype.kind, steps.dtype.itemsize
-    # two bytes of each of a stretch add up to no more than four hold, which is quicker
-    wide = f"{kind}{4 if width <= 2 else 8}"
-    sums = np.add.reduceat(steps, np.arange(0, len(steps), _STRETCH), dtype=wide).tolist()
-    return tuple(accumulate(sums[:-1], initial=0))
+def _signed(zigzag: npt.NDArray[np.integer[Any]]) -> npt.NDArray[np.integer[Any]]:
+    """A slice at a time: memory that no cache holds costs more than the work."""
+    out = np.empty_like(zigzag)
+    one = zigzag.dtype.type(1)
+    for at in range(0, len(zigzag), _SLICE):
+        some, signed = zigzag[at : at + _SLICE], out[at : at + _SLICE]
+        signs = some & one
+        np.negative(signs, out=signs)
+        np.right_shift(some, one, out=signed)
+        signed ^= signs
+    return out.view(f"i{out.dtype.itemsize}")

@@ -240,7 +240,7 @@ class VocabularyPage(msgspec.Struct, frozen=True):
 
     def _targets(self, first: int, last: int) -> Int64s:
         """The targets of the words first to last, word by word."""
-        begin = first + int(self.counts[:first].sum(dtype=np.int64))
+        begin = first + int(np.add.reduce(self.counts[:first], dtype=np.int64))
         if last == first + 1:
             end = begin + int(self.counts[first]) + 1
             return self._sums(begin, end)
@@ -254,6 +254,8 @@ class VocabularyPage(msgspec.Struct, frozen=True):
 
     def _sums(self, begin: int, end: int) -> Int64s:
         steps = self.steps[:, begin:end]
+        if end == begin + 1:
+            return np.array([int.from_bytes(steps.tobytes(), "little")], np.int64)
         return np.cumsum(np.dot(_WEIGHTS[: len(steps)], steps), dtype=np.int64)
 
 
@@ -318,6 +320,11 @@ def _union(lists: Sequence[Int64s]) -> Targets:
 
 
 def _targets(targets: Int64s) -> Targets:
+    if len(targets) == 1:
+        kind, code = divmod(targets.item(), 1 << 16)
+        of_kinds = [_NO_TARGETS] * KINDS
+        of_kinds[kind] = np.array([code], np.int64)
+        return Targets(*of_kinds)
     at = np.searchsorted(targets, [SOURCE << 16, TAG_LIST << 16])
     codes = targets & 0xFFFF
     return Targets(codes[: at[0]], codes[at[0] : at[1]], codes[at[1] :])

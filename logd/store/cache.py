@@ -74,14 +74,25 @@ class PartCache:
         """
         with self._lock:
             found = self._find(key)
-        if found is not None:
-            return cast(T, found.value)
+            if found is not None:
+                return cast(T, found.value)
         value, size = load()
         size += _ITEM_BYTES
         if size <= self._max_bytes * _LARGEST_SHARE:
             with self._lock:
                 self._put(key, value, size)
         return value
+
+    def get_passing(self, key: Hashable, load: Callable[[], tuple[T, int]]) -> T:
+        """The same, of what is seldom asked for again: it is kept from the second time on."""
+        with self._lock:
+            found = self._find(key)
+            is_second = found is not None or self._find(("passed", key)) is not None
+            if not is_second:
+                self._put(("passed", key), None, _ITEM_BYTES)
+        if found is not None:
+            return cast(T, found.value)
+        return self.get(key, load) if is_second else load()[0]
 
     def peek(self, key: Hashable) -> object | None:
         """The value of `key` if it is cached."""

@@ -32,19 +32,21 @@ class ChunkIndex:
     def __init__(self, reader: ChunkReader, index: ProjectIndex) -> None:
         self._reader = reader
         self._index = index
-        self._transaction = contextlib.ExitStack()
+        self._transaction: contextlib.ExitStack | None = None
         self._open: IndexReader | None = None
         self._is_known = False
+        self._looked_up: VocabularyIndex | None = None
 
     def close(self) -> None:
         """Ends the index transaction, where one was needed."""
-        if self._open is not None:
+        if self._transaction is not None:
             self._open = None
             self._transaction.close()
 
     def _stored(self) -> IndexReader | None:
         """None where the index does not know the chunk."""
         if self._open is None:
+            self._transaction = contextlib.ExitStack()
             self._open = self._transaction.enter_context(self._index.reader())
             self._is_known = self._open.names(self._reader.row)
         return self._open if self._is_known else None
@@ -76,12 +78,16 @@ class ChunkIndex:
         return self._reader.cached(("text counts", kind, level), load)
 
     def _vocabulary(self) -> VocabularyIndex:
-        directory = self._reader.cached("vocabulary", self._load_vocabulary)
-        if directory is None:
-            return self._rebuilt_vocabulary()
-        return VocabularyIndex(
-            b"", directory, lambda index: self._vocabulary_page(directory, index)
-        )
+        if self._looked_up is None:
+            directory = self._reader.cached("vocabulary", self._load_vocabulary)
+            self._looked_up = (
+                self._rebuilt_vocabulary()
+                if directory is None
+                else VocabularyIndex(
+                    b"", directory, lambda index: self._vocabulary_page(directory, index)
+                )
+            )
+        return self._looked_up
 
     def _stored_vocabulary(self) -> memoryview | None:
         stored = self._stored()

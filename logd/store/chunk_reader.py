@@ -200,17 +200,23 @@ class ChunkReader:
         """Of each column the codes of rows. For a few rows whole columns are not put in order."""
         if len(rows) > _FEW_ROWS:
             return [self.codes(kind)[rows].tolist() for kind in kinds]
+        stored = list(map(self._stored_codes, kinds))
+        numbers = rows.tolist()
+        grouped_at = self._places(numbers) if any(grouped for grouped, _ in stored) else []
+        return [
+            [codes.item(at) for at in (grouped_at if grouped else numbers)]
+            for grouped, codes in stored
+        ]
+
+    def _places(self, rows: list[int]) -> list[int]:
+        """Where each of the rows stands in a column that is sorted by template code."""
         templates = self.template_codes()
-        places = np.array(
-            [
-                np.count_nonzero(templates < templates[row])
-                + np.count_nonzero(templates[:row] == templates[row])
-                for row in rows.tolist()
-            ],
-            np.int64,
-        )
-        stored = map(self._stored_codes, kinds)
-        return [codes[places if grouped else rows].tolist() for grouped, codes in stored]
+        places = []
+        for row in rows:
+            code = templates.item(row)
+            before = np.count_nonzero(templates[:row] == code)
+            places.append(int(np.count_nonzero(templates < code)) + int(before))
+        return places
 
     def sources(self) -> Texts:
         return self._texts(Part.SOURCES)
@@ -240,6 +246,10 @@ class ChunkReader:
     def cached(self, key: Hashable, load: Callable[[], tuple[T, int]]) -> T:
         """A value of this chunk, through the cache."""
         return self._cache.get((*self._key, key), load)
+
+    def cached_passing(self, key: Hashable, load: Callable[[], tuple[T, int]]) -> T:
+        """The same, of a value that is seldom asked for again."""
+        return self._cache.get_passing((*self._key, key), load)
 
     def cached_already(self, key: Hashable) -> object | None:
         """A value of this chunk if it is cached."""
@@ -301,9 +311,10 @@ class ChunkReader:
     def per_block(self, rows: Int64s) -> list[tuple[int, Int64s]]:
         """(block, rows within it) of ascending rows."""
         size = self._block_size
-        if len(rows) and rows[0] // size == rows[-1] // size:
-            block = int(rows[0]) // size
-            return [(block, rows - block * size)]
+        if len(rows):
+            block = rows.item(0) // size
+            if rows.item(-1) // size == block:
+                return [(block, rows - block * size)]
         blocks = rows // size
         return [(int(b), rows[blocks == b] - int(b) * size) for b in distinct(blocks)]
 

@@ -141,15 +141,19 @@ class ChunkSearch:
         return found
 
     def _sources(self, words: Sequence[Word]) -> Selection:
+        if len(words) == 1:
+            return self._by_text(SOURCE, self._targets(words[0]).sources)
         codes = reduce(common, [self._targets(word).sources for word in words])
-        if len(words) > 1 and len(codes):
+        if len(codes):
             items = self._reader.sources().items
             codes = _where(codes, lambda code: matches_words(words, fold(items[code].decode())))
         return self._by_text(SOURCE, codes)
 
     def _tag_lists(self, words: Sequence[Word]) -> Selection:
+        if len(words) == 1:
+            return self._by_text(TAG_LIST, self._targets(words[0]).tag_lists)
         codes = reduce(common, [self._targets(word).tag_lists for word in words])
-        if len(words) > 1 and len(codes):
+        if len(codes):
             items = self._reader.tag_lists().items
             codes = _where(codes, lambda code: _any_tag(words, items[code]))
         return self._by_text(TAG_LIST, codes)

@@ -94,8 +94,10 @@ class Page:
         chosen = np.zeros(len(owner), np.bool_)
         chosen[keep] = True
         by_key: dict[tuple[int, int], Entry] = {}
+        are_all = len(keep) == len(order)
         for number, candidates in enumerate(self._found):
-            rows = np.sort(candidates.rows[chosen[owner == number]])
+            rows = candidates.rows if are_all else candidates.rows[chosen[owner == number]]
+            rows = np.sort(rows)
             try:
                 entries = _read(candidates.part, rows, check)
             except Corruption as error:

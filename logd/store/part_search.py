@@ -140,6 +140,8 @@ class PartSearch:
             return Matches(count, None)
         rows = np.flatnonzero(self._matching()) if count else np.zeros(0, np.int64)
         times = self._part.times_at(rows) if count else rows
+        if count < 2:
+            return Matches(count, (rows, times))
         order = np.argsort(times, kind="stable")
         return Matches(count, (rows[order], times[order]))
 

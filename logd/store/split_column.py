@@ -9,7 +9,7 @@ import numpy.typing as npt
 from logd.errors import Corruption
 from logd.format.chunk import Part, PartRef, SplitParts
 from logd.format.columns import from_planes, narrowest
-from logd.format.single_texts import join_few_texts, starts_of
+from logd.format.single_texts import Lengths, join_few_texts, starts_of
 from logd.format.slot_rows import SlotRows
 from logd.format.templates import SlotLayout, join_texts_at
 from logd.store.chunk_values import Templates, Variables, decode_templates
@@ -32,6 +32,7 @@ class Parts(Protocol):
     def corrupt(self, kind: Part, error: ValueError) -> Corruption: ...
     def codes(self, kind: Part) -> Rows: ...
     def cached(self, key: Hashable, load: Callable[[], tuple[T, int]]) -> T: ...
+    def cached_passing(self, key: Hashable, load: Callable[[], tuple[T, int]]) -> T: ...
     def cached_already(self, key: Hashable) -> object | None: ...
     def block_rows(self, block: int) -> slice: ...
     def per_block(self, rows: Int64s) -> list[tuple[int, Int64s]]: ...
@@ -48,10 +49,17 @@ class SplitColumn:
         self._of_this_block: dict[Hashable, object] = {}
         self._counted = -1
         self._counts_there = _NO_COUNTS
+        self._templates: Templates | None = None
+        self._codes: Rows | None = None
 
-    def _of_block(self, key: Hashable, block: int, load: Callable[[], tuple[T, int]]) -> T:
+    def _of_block(
+        self, key: Hashable, block: int, load: Callable[[], tuple[T, int]], *, few: bool = False
+    ) -> T:
+        """`few`: for a few rows, seldom followed by others of the block. What would be kept costs
+        memory that no cache holds, and that is dearer than to load it once more."""
         if not self._scan:
-            return self._reader.cached((key, block), load)
+            cached = self._reader.cached_passing if few else self._reader.cached
+            return cached((key, block), load)
         if block != self._block:
             self._block, self._of_this_block = block, {}
         found = self._of_this_block.get(key)
@@ -65,11 +73,15 @@ class SplitColumn:
             templates = decode_templates(self._reader.raw_part(self._kinds.templates)[1])
             return templates, templates.size_bytes
 
-        return self._reader.cached(self._kinds.templates, load)
+        if self._templates is None:
+            self._templates = self._reader.cached(self._kinds.templates, load)
+        return self._templates
 
     def codes(self) -> Rows:
         """uint[count]: the template of each row."""
-        return self._reader.codes(self._kinds.codes)
+        if self._codes is None:
+            self._codes = self._reader.codes(self._kinds.codes)
+        return self._codes
 
     def _codes_of(self, block: int) -> Rows:
         """uint[rows of the block]: the template of each."""
@@ -110,29 +122,31 @@ class SplitColumn:
     def variables(self, block: int) -> Variables:
         return Variables(self.variable_data(block), self.variable_edges(block)[1:])
 
-    def variable_data(self, block: int) -> bytes:
+    def variable_data(self, block: int, *, few: bool = False) -> bytes:
         """The bytes of a block's variables, in slot order, one behind the other."""
 
         def load() -> tuple[bytes, int]:
             _, data = self._reader.raw_part(self._kinds.data, block)
             return data, len(data)
 
-        return self._of_block(self._kinds.data, block, load)
+        return self._of_block(self._kinds.data, block, load, few=few)
 
-    def variable_lengths(self, block: int) -> Codes:
+    def variable_lengths(self, block: int) -> Rows:
         """uint[variables], as narrow as stored."""
+        return self._lengths(block).items
 
-        def load() -> tuple[Codes, int]:
+    def _lengths(self, block: int, *, few: bool = False) -> Lengths:
+        def load() -> tuple[Lengths, int]:
             _, raw = self._reader.raw_part(self._kinds.lengths, block)
             try:
                 count = int(np.add.reduce(self._counts(block)))
                 width = max(1, len(raw) // max(count, 1))
-                lengths = from_planes(raw, count, narrowest(min(width, 8)))
+                lengths = Lengths(from_planes(raw, count, narrowest(min(width, 8))))
             except (IndexError, ValueError) as error:
                 raise self._reader.corrupt(self._kinds.lengths, ValueError(error)) from None
-            return lengths, lengths.nbytes
+            return lengths, lengths.size_bytes
 
-        return self._of_block(self._kinds.lengths, block, load)
+        return self._of_block(self._kinds.lengths, block, load, few=few)
 
     def variable_edges(self, block: int) -> npt.NDArray[np.uint32]:
         """uint32[variables + 1]: variable i is `data[edges[i]:edges[i + 1]]`."""
@@ -152,11 +166,11 @@ class SplitColumn:
         """Where the variables at ascending places in slot order begin in the data."""
         if len(places) > _FEW_VARIABLES:
             return self.variable_edges(block).take(places).astype(np.int64)
-        lengths = self.variable_lengths(block)
-        if int(lengths.sum(dtype=np.uint32)) != len(self.variable_data(block)):
+        lengths = self._lengths(block)
+        if lengths.before[-1] != len(self.variable_data(block)):
             error = ValueError("the lengths do not add up to the data")
             raise self._reader.corrupt(self._kinds.lengths, error)
-        return starts_of(lengths, places)
+        return starts_of(lengths.items, places)
 
     def texts(self, rows: Int64s) -> list[bytes]:
         """The texts of rows (ascending)."""
@@ -176,10 +190,10 @@ class SplitColumn:
         """Without working out where every variable of the block lies."""
         templates = self.templates()
         codes = self._codes_of(block)
-        data, lengths = self.variable_data(block), self.variable_lengths(block)
+        data, lengths = self.variable_data(block, few=True), self._lengths(block, few=True)
         rows = within.tolist()
         try:
-            texts = [templates.text(code) for code in codes[within].tolist()]
+            texts = [templates.text(codes.item(row)) for row in rows]
             return join_few_texts(rows, codes, texts, self._counts(block), data, lengths)
         except (IndexError, ValueError) as error:
             raise self._reader.corrupt(self._kinds.lengths, ValueError(error)) from None

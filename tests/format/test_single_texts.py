@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from logd.format.separated import edges, join_texts
-from logd.format.single_texts import join_few_texts, starts_of
+from logd.format.single_texts import Lengths, join_few_texts, starts_of
 from logd.format.templates import PLACEHOLDER, TemplateCodes, VariableBlock, split_block
 
 TEXTS = st.lists(messages, min_size=1, max_size=12)
@@ -35,7 +35,7 @@ def few(
         [templates[block.codes[row]] for row in rows],
         slots.take(block.codes),
         block.data + more,
-        block.lengths.astype(np.uint8 if narrow else np.uint32),
+        Lengths(block.lengths.astype(np.uint8 if narrow else np.uint32)),
     )
 
 
@@ -79,3 +79,11 @@ def test_lengths_of_other_templates_are_noticed() -> None:
     block, templates = split(["a 1", "b"])
     with pytest.raises(ValueError, match="not those"):
         few(block, [template.replace(PLACEHOLDER, b"x") for template in templates], [0])
+
+
+@pytest.mark.parametrize("row", [0, 1, 1023, 1024, 1600, 2999])
+@pytest.mark.parametrize("every", [1, 3])
+def test_a_text_among_many_of_a_few_templates(row: int, every: int) -> None:
+    texts = [f"{'abc'[n % every]} {n} from {n * 7919} of {10 ** (n % 9)}" for n in range(3000)]
+    block, templates = split(texts)
+    assert few(block, templates, [row]) == [texts[row].encode()]

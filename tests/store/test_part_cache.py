@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Hashable
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -103,3 +104,34 @@ def test_answers_outlive_a_round_over_more_tables_than_fit() -> None:
     for chunk in range(1_600):
         cache.get(("answer", chunk), loads.of("answer", 300))
     assert loads.keys == []
+
+
+def test_what_passes_is_kept_from_the_second_time_on() -> None:
+    cache, loads = PartCache(MIB), Loads()
+    for _ in range(3):
+        assert cache.get_passing("a", loads.of("a", 100 * KIB)) == "a"
+    assert loads.keys == ["a", "a"]
+    assert cache.peek("a") == "a"
+
+
+def test_what_passes_takes_next_to_nothing() -> None:
+    cache, loads = PartCache(MIB), Loads()
+    for key in range(100):
+        cache.get_passing(key, loads.of(key, 100 * KIB))
+    assert cache.size_bytes < 100 * KIB
+    assert cache.peek(0) is None
+
+
+def test_what_is_kept_need_not_be_loaded_to_pass() -> None:
+    cache, loads = PartCache(MIB), Loads()
+    cache.get("a", loads.of("a", KIB))
+    assert cache.get_passing("a", loads.of("a", KIB)) == "a"
+    assert loads.keys == ["a"]
+
+
+@pytest.mark.parametrize("budget", [0, 100, KIB])
+def test_what_passes_stays_within_the_budget(budget: int) -> None:
+    cache, loads = PartCache(budget), Loads()
+    for key in [*range(20), *range(20)]:
+        assert cache.get_passing(key, loads.of(key, 50)) == key
+        assert cache.size_bytes <= budget
