@@ -19,7 +19,7 @@ import trio
 from logd.daemon.threads import Patience, WorkPool
 
 _PATIENCE_SECONDS: Final = 0.001
-_ROUNDS_SECONDS: Final = 0.0035
+_ROUNDS_SECONDS: Final = 0.003
 
 
 class Commit(Protocol):
