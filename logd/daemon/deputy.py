@@ -56,8 +56,8 @@ class Deputy:
         """Others get on with their work while it waits without sleeping."""
 
     def is_able(self) -> bool:
-        """Whether to let it act now. On the event loop. After a write that was not quick it is not
-        tried again for a while."""
+        """Whether to let it act now. On the event loop. After a first write that was not quick it
+        is not tried again for a while."""
         return self._patience.is_left()
 
     def now(self) -> float:
@@ -88,7 +88,7 @@ class Deputy:
         rounds.begin()
         was_quick = rounds.wait(self._patience_s)
         self._is_acting = False
-        self._patience.note(in_vain=not was_quick)
+        self._patience.note(in_vain=not (was_quick or rounds.finished))
         errands, self._errands = self._errands, []
         for call in errands:
             call()
@@ -110,6 +110,8 @@ class _Rounds:
         self._lock = threading.Lock()
         self._writing_since: float | None = None
         self._loop_went_on = False
+        self.finished = 0
+        """Groups, while the event loop stood still."""
         self.error: BaseException | None = None
 
     def begin(self) -> None:
@@ -153,6 +155,7 @@ class _Rounds:
     def _next_after(self, commit: Commit, result: outcome.Outcome[object]) -> Commit | None:
         try:
             commit.finish(result)
+            self.finished += 1
             return self._following()
         except BaseException as error:  # noqa: BLE001  # the event loop raises it
             self.error = error

@@ -108,16 +108,23 @@ async def test_what_only_the_loop_can_do_ends_the_rounds(pool: WorkPool) -> None
     pool.close()
 
 
-async def test_a_slow_write_is_finished_on_the_loop_which_goes_on_meanwhile(pool: WorkPool) -> None:
+@pytest.mark.parametrize("is_first", [True, False])
+async def test_a_slow_write_is_finished_on_the_loop_which_goes_on_meanwhile(
+    pool: WorkPool, *, is_first: bool
+) -> None:
+    """If it was the first, the deputy is left alone for a while."""
     finished: list[int] = []
     deputy = Deputy(pool, patience_s=SLOW_SECONDS / 50, rounds_s=LIMIT_SECONDS)
-    quick, slow = Group(0, 0.0, finished), Group(1, SLOW_SECONDS, finished)
+    slow = Group(7, SLOW_SECONDS, finished)
+    quick = [] if is_first else [Group(number, 0.0, finished) for number in range(2)]
+    coming = iter([*quick, slow])
     assert deputy.is_able()
-    deputy.act(quick, lambda: None if len(finished) > 1 else slow)
-    assert finished == [0]
-    assert not deputy.is_able()
-    await until(lambda: len(finished) > 1)
-    assert finished == [0, 1]
+    deputy.act(next(coming), lambda: next(coming, None))
+    expected = [group.number for group in quick]
+    assert finished == expected
+    assert deputy.is_able() is not is_first
+    await until(lambda: len(finished) > len(expected))
+    assert finished == [*expected, 7]
     assert slow.finished_by is threading.current_thread()
     pool.close()
 
