@@ -7,7 +7,6 @@ threads at a time. If a write is not quick the loop goes on without the thread, 
 later.
 """
 
-import os
 import threading
 import time
 from collections.abc import Callable
@@ -52,8 +51,6 @@ class Deputy:
         self._errands: list[Callable[[], None]] = []
         self._is_acting = False
         self._began_at = 0.0
-        self.may_linger = len(os.sched_getaffinity(0)) > 1
-        """Others get on with their work while it waits without sleeping."""
 
     def is_able(self) -> bool:
         """Whether to let it act now. On the event loop. After a first write that was not quick it

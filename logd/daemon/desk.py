@@ -8,7 +8,8 @@ disk is quick, `daemon/deputy.py` does that for small ones.
 import logging
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, Final
+from functools import partial
+from typing import Any, Final, NamedTuple
 
 import outcome
 import trio
@@ -33,6 +34,13 @@ Told = Callable[[Seq | LogdError], None]
 is durable and visible, or why it was not stored. Must not raise."""
 
 _Group = list[tuple[Request, Told]]
+
+
+class _Commit(NamedTuple):
+    """A group that was taken from the queue. See `deputy.Commit`."""
+
+    write: Callable[[], object]
+    finish: Callable[[outcome.Outcome[Any]], None]
 
 
 class Desk:
@@ -111,7 +119,8 @@ class Desk:
         if not (self._queue and self._is_ready()):
             return None
         self._wal_in_use.acquire_nowait()
-        return _Commit(self._take_group(), self._append, self._committed)
+        group = self._take_group()
+        return _Commit(partial(self._append, group), partial(self._committed, group))
 
     def _is_ready(self) -> bool:
         """Nothing has to be done before the next group."""
@@ -311,25 +320,3 @@ class Desk:
 def _answer_all(group: _Group, error: LogdError) -> None:
     for _, told in group:
         told(error)
-
-
-class _Commit:
-    """A group that was taken from the queue. See `deputy.Commit`."""
-
-    __slots__ = ("_append", "_committed", "_group")
-
-    def __init__(
-        self,
-        group: _Group,
-        append: Callable[[_Group], list[Seq]],
-        committed: Callable[[_Group, outcome.Outcome[Any]], None],
-    ) -> None:
-        self._group = group
-        self._append = append
-        self._committed = committed
-
-    def write(self) -> list[Seq]:
-        return self._append(self._group)
-
-    def finish(self, result: outcome.Outcome[object]) -> None:
-        self._committed(self._group, result)

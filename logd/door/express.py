@@ -72,6 +72,7 @@ class Platform:
         self.answered: set[Spot] = set()
         """Those whose clients may be about to send the next request."""
         self._patience = Patience()
+        self._may_linger = len(os.sched_getaffinity(0)) > 1  # others use a core meanwhile
         self._epoll = select.epoll()
         self._spots: dict[int, Spot] = {}
 
@@ -104,7 +105,7 @@ class Platform:
         """What has come since the last commit, and what those who were answered send at once: more
         in a group is less work for each."""
         came = self._look()
-        if self.answered and came < _ENOUGH and self.deputy.may_linger and self._patience.is_left():
+        if self.answered and came < _ENOUGH and self._may_linger and self._patience.is_left():
             came += self._linger(_ENOUGH - came)
         self.answered.clear()
         return self._express.take_commit() if came else None
@@ -257,10 +258,8 @@ class Spot:
     def _answer(self, response: Response, now: float) -> None:
         data, keep = self._platform.encode(response, now)
         try:
-            sent = os.write(self._fd, data)
-        except BlockingIOError:
-            sent = 0
-        except OSError:  # the client is gone
+            sent = self._stream.send_at_once(data)
+        except trio.BrokenResourceError:  # the client is gone
             self._platform.deputy.soon(self._stream.abort)
             return
         if sent < len(data) or not keep:

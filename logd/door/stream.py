@@ -82,7 +82,11 @@ class GuardedStream:
         the stream is closed then."""
         if self.closed:
             raise trio.ClosedResourceError
-        sent = self.send_at_once(data)
+        try:
+            sent = self.send_at_once(data)
+        except trio.BrokenResourceError:
+            self.abort()
+            raise
         if sent == len(data):
             return
         view = memoryview(data)[sent:]
@@ -106,8 +110,8 @@ class GuardedStream:
                 raise trio.BrokenResourceError("the connection broke") from error
 
     def send_at_once(self, data: bytes) -> int:
-        """What the kernel takes without waiting, in bytes. Raises BrokenResourceError. The
-        stream must not be closed."""
+        """What the kernel takes without waiting, in bytes. Raises BrokenResourceError, after which
+        it is to be aborted. The stream must not be closed. Needs no event loop."""
         if self._fd is None:
             return 0
         try:
@@ -115,7 +119,6 @@ class GuardedStream:
         except BlockingIOError:
             return 0
         except OSError as error:
-            self.abort()
             raise trio.BrokenResourceError("the connection broke") from error
 
     async def _send_piece(self, piece: memoryview) -> None:

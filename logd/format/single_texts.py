@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from logd.format.stretches import STRETCH, sums_before
+from logd.format.running_sums import STRETCH, sums_before
 from logd.format.templates import PLACEHOLDER
 
 Int64s = npt.NDArray[np.int64]

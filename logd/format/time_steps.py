@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from logd.format.chunk import ZIGZAG, PartRef, time_unit
 from logd.format.columns import from_planes, narrowest
-from logd.format.stretches import STRETCH, sums_before
+from logd.format.running_sums import STRETCH, sums_before
 
 Int64s = npt.NDArray[np.int64]
 Rows = npt.NDArray[np.integer[Any]]

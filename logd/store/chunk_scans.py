@@ -121,13 +121,12 @@ def _scan_phrase(reader: ChunkReader, scan: PhraseScan, found: Bools, check: Che
         sure[whole] = True
         np.take(sure, column.codes(), out=found)
     keys = [distinct(slot_keys(gap.templates, gap.slots)) for gap in gaps]
+    starts = [(some >> SLOT_BITS, some & _SLOT) for some in keys]
     for block in range(reader.blocks()) if scan.blocks is None else scan.blocks:
         check()
         within = reader.block_rows(block)
-        for gap, wanted in zip(gaps, keys, strict=True):
-            places, steps, rows = column.slot_rows(block).stretches(
-                wanted >> SLOT_BITS, wanted & _SLOT
-            )
+        for gap, (templates, slots) in zip(gaps, starts, strict=True):
+            places, steps, rows = column.slot_rows(block).stretches(templates, slots)
             for number, word in enumerate(gap.words):
                 if not len(places):
                     break

@@ -3,7 +3,6 @@
 import errno
 import json
 import os
-import threading
 import time
 from collections.abc import Callable
 from typing import Any
@@ -34,25 +33,6 @@ def slow_disk(monkeypatch: pytest.MonkeyPatch) -> None:
 def quick_disk(monkeypatch: pytest.MonkeyPatch) -> None:
     """Syncs that the event loop waits for."""
     monkeypatch.setattr(os, "fdatasync", lambda descriptor: None)
-
-
-_Lock = threading.Lock
-
-
-class SlowLock:
-    """Who lets go of it does not go on at once."""
-
-    def __init__(self) -> None:
-        self._lock = _Lock()
-        self.acquire = self._lock.acquire
-        self.release = self._lock.release
-
-    def __enter__(self) -> None:
-        self._lock.acquire()
-
-    def __exit__(self, *error: object) -> None:
-        self._lock.release()
-        time.sleep(SLOW_SECONDS / 50)
 
 
 def post(daemon: Daemon, *headers: str, **fields: Any) -> bytes:
