@@ -58,8 +58,8 @@ from logd.format import postings, vocabulary
 from logd.format.body import Batch
 from logd.format.columns import decompress, from_planes, narrowest, to_planes
 from logd.format.folding import fold_utf8
-from logd.format.separated import SEPARATOR, Numbering
-from logd.format.split_column import Frame, SplitColumn, Texts, frame, frame_codes
+from logd.format.separated import Numbering
+from logd.format.split_column import Frame, SplitColumn, Texts, frame, frame_codes, frame_texts
 from logd.format.wal import Idempotency
 
 MARKER: Final = b"\xfeCK\xff"
@@ -205,7 +205,7 @@ def build_chunk(
     spans = [(begin, min(begin + block_entries, count)) for begin in range(0, count, block_entries)]
     meta_parts = _meta_parts(metas, spans)
     del metas
-    column, variables = _split_messages(messages, spans)
+    column, variables = _split_messages(messages, spans, block_entries)
     del messages
     codes = column.codes()
     level_codes = np.frombuffer(levels, np.uint8)
@@ -213,9 +213,9 @@ def build_chunk(
     parts = [
         _times(ts),
         _code_column(Part.LEVELS, level_codes, by_template),
-        _EncodedPart(Part.SOURCES, 0, 0, frame(SEPARATOR.join(sources))),
+        _EncodedPart(Part.SOURCES, 0, 0, frame_texts(sources)),
         _code_column(Part.SOURCE_CODES, source_codes, by_template),
-        _EncodedPart(Part.TAG_LISTS, 0, 0, frame(SEPARATOR.join(tag_lists))),
+        _EncodedPart(Part.TAG_LISTS, 0, 0, frame_texts(tag_lists)),
         _code_column(Part.TAG_CODES, tag_codes, by_template),
         *_split_parts(MESSAGE_PARTS, column),
         *meta_parts,
@@ -245,9 +245,9 @@ def encode_vocabulary(
     )
 
 
-def encode_postings(data: bytes, lengths: Ints, rows: Ints) -> bytes:
+def encode_postings(data: bytes, lengths: Ints, rows: Ints, block_entries: int) -> bytes:
     """What the index stores of a chunk's variables: as they stand, one behind the other."""
-    return postings.encode_postings(fold_utf8(data), lengths, rows)
+    return postings.encode_postings(fold_utf8(data), lengths, rows, block_entries)
 
 
 class _EncodedPart(msgspec.Struct, frozen=True):
@@ -260,9 +260,11 @@ class _EncodedPart(msgspec.Struct, frozen=True):
 _Spans = Sequence[tuple[int, int]]
 
 
-def _split_messages(messages: Texts, spans: _Spans) -> tuple[SplitColumn, bytes]:
+def _split_messages(
+    messages: Texts, spans: _Spans, block_entries: int
+) -> tuple[SplitColumn, bytes]:
     """The column, and its postings."""
-    column, index = SplitColumn(), postings.PostingsBuilder()
+    column, index = SplitColumn(), postings.PostingsBuilder(block_entries)
     for begin, end in spans:
         block = column.add(messages.block(begin, end))
         index.add(fold_utf8(block.data), block.lengths, block.rows + np.int32(begin))
@@ -310,10 +312,10 @@ def _times(ts: Int64s) -> _EncodedPart:
     units = offsets // np.uint64(10**exponent)
     if not np.any(ts[1:] < ts[:-1]):
         steps = np.diff(units, prepend=np.uint64(0))
-        return _EncodedPart(Part.TIMES, exponent, 0, frame(to_planes(steps)))
+        return _EncodedPart(Part.TIMES, exponent, 0, frame(*to_planes(steps)))
     signed = np.diff(units.view(np.int64), prepend=0)
     zigzag = ((signed << 1) ^ (signed >> 63)).view(np.uint64)
-    return _EncodedPart(Part.TIMES, exponent + ZIGZAG, 0, frame(to_planes(zigzag)))
+    return _EncodedPart(Part.TIMES, exponent + ZIGZAG, 0, frame(*to_planes(zigzag)))
 
 
 def _code_column(kind: Part, codes: Ints, by_template: Int64s) -> _EncodedPart:

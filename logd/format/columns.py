@@ -7,13 +7,22 @@ frame    one zstd frame with its content size stated, without a zstd checksum
 """
 
 import threading
+from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 import zstandard
 
-COMPRESSION_LEVEL: Final = 1
+_QUICK: Final = zstandard.ZstdCompressionParameters.from_level(
+    1, write_content_size=True, write_checksum=False, min_match=7
+)
+"""A shorter match takes more room than the digits that it stands for."""
+_THOROUGH: Final = zstandard.ZstdCompressionParameters.from_level(
+    7, write_content_size=True, write_checksum=False
+)
+_THOROUGH_BYTES: Final = 1 << 20
+_SMALLEST_BLOCK: Final = 512
 
 UInts = npt.NDArray[np.unsignedinteger[Any]]
 Bytes = npt.NDArray[np.uint8]
@@ -23,17 +32,45 @@ class _Contexts(threading.local):
     """zstd contexts are costly to make and not thread-safe."""
 
     def __init__(self) -> None:
-        self.compressor = zstandard.ZstdCompressor(
-            level=COMPRESSION_LEVEL, write_content_size=True, write_checksum=False
-        )
+        self.quick = zstandard.ZstdCompressor(compression_params=_QUICK)
+        self.thorough = zstandard.ZstdCompressor(compression_params=_THOROUGH)
         self.decompressor = zstandard.ZstdDecompressor()
 
 
 _contexts: Final = _Contexts()
 
 
-def compress(raw: bytes) -> bytes:
-    return _contexts.compressor.compress(raw)
+def compress(*pieces: bytes) -> bytes:
+    """One frame of all pieces. zstd codes the bytes of a block by how often each comes in it; so
+    pieces that differ in that become blocks of their own, unless they are short."""
+    blocks = list(_blocks(pieces))
+    if len(blocks) < 2:
+        return _contexts.quick.compress(b"".join(blocks))
+    stream = _contexts.quick.compressobj(size=sum(map(len, blocks)))
+    out = []
+    for block in blocks[:-1]:
+        out += [stream.compress(block), stream.flush(zstandard.COMPRESSOBJ_FLUSH_BLOCK)]
+    return b"".join([*out, stream.compress(blocks[-1]), stream.flush()])
+
+
+def compress_texts(texts: bytes) -> bytes:
+    """One frame of texts that differ little, as those of a dictionary do: they are worth a longer
+    search for what they share, as long as they are not much of what is stored."""
+    if len(texts) > _THOROUGH_BYTES:
+        return compress(texts)
+    return _contexts.thorough.compress(texts)
+
+
+def _blocks(pieces: Sequence[bytes]) -> Iterator[bytes]:
+    """Short pieces stay with the next one."""
+    waiting = b""
+    for piece in pieces:
+        waiting = waiting + piece if waiting else piece
+        if len(waiting) >= _SMALLEST_BLOCK:
+            yield waiting
+            waiting = b""
+    if waiting:
+        yield waiting
 
 
 def decompress(frame: bytes | memoryview, raw_size: int) -> bytes:
@@ -55,16 +92,16 @@ def byte_width(largest: int) -> int:
     return max(1, (largest.bit_length() + 7) // 8)
 
 
-def to_planes(values: UInts) -> bytes:
-    """Planes of an unsigned column, as narrow as its largest value allows."""
+def to_planes(values: UInts) -> list[bytes]:
+    """The planes of an unsigned column, as many as its largest value takes; none if it is empty."""
     if len(values) == 0:
-        return b""
+        return []
     width = byte_width(int(values.max()))
     if width == 1:
-        return values.astype(np.uint8).tobytes()
+        return [values.astype(np.uint8).tobytes()]
     wide = np.ascontiguousarray(values, dtype=values.dtype.newbyteorder("<"))
     columns = wide.view(np.uint8).reshape(len(values), values.dtype.itemsize)
-    return np.ascontiguousarray(columns[:, :width].T).tobytes()
+    return [columns[:, plane].tobytes() for plane in range(width)]
 
 
 def narrowest(width: int) -> npt.DTypeLike:

@@ -4,7 +4,7 @@ Little-endian:
 
     offset size
     0      4    magic, 4 bytes, the kind of value
-    4      2    version, 1
+    4      2    version, 2
     6      2    reserved, 0
     8      4    pages: n
     12     4    head size in bytes: h
@@ -25,18 +25,21 @@ import numpy as np
 
 from logd.format.columns import compress, decompress
 
-VERSION: Final = 1
+VERSION: Final = 2
 _HEADER: Final = struct.Struct("<4sHHIII")
 assert _HEADER.size == 20
 _ROW: Final = np.dtype([("key", "<u4"), ("raw", "<u4"), ("stored", "<u4"), ("crc", "<u4")])
 assert _ROW.itemsize == 16
 
 
-def encode_pages(magic: bytes, head: bytes, keys: Sequence[int], pages: Sequence[bytes]) -> bytes:
-    frames = [compress(page) for page in pages]
+def encode_pages(
+    magic: bytes, head: bytes, keys: Sequence[int], pages: Sequence[Sequence[bytes]]
+) -> bytes:
+    """A page is given as pieces that differ in their bytes, see `compress`."""
+    frames = [compress(*page) for page in pages]
     directory = np.zeros(len(pages), _ROW)
     directory["key"] = keys
-    directory["raw"] = [len(page) for page in pages]
+    directory["raw"] = [sum(map(len, page)) for page in pages]
     directory["stored"] = [len(frame) for frame in frames]
     directory["crc"] = [zlib.crc32(frame) for frame in frames]
     rows = directory.tobytes()

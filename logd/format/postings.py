@@ -1,21 +1,28 @@
-"""The variable index of a chunk: hashes of words -> the entries whose message holds the word.
+"""The variable index of a chunk: hashes of words -> where the entries are whose message holds it.
 
 A paged value (`pages.py`), magic "LVAR". Every variable word of the chunk's messages, folded, is
 hashed to 24 bits. Page key: its first hash. Page, raw:
 
     4    hashes in the page: n
-    4    postings in the page: m
-    1    plane widths, a byte each: of the hash gaps, the counts, the entry gaps
+    4    blocks in the page: k
+    4    rows in the page: m
+    1    plane widths, a byte each: of the hash gaps, the counts, the block gaps, the row gaps
     1
     1
-    1    reserved, 0
+    1
     ...  hash gaps, planes, n items: the first hash of the page less its key (0), then differences
-    ...  lengths of the posting lists less 1, planes, n items
-    ...  entries, planes, m items: of each list the first as it is, then differences
+    ...  counts, planes, n items: how many entries hold the hash, less 1
+    ...  blocks, planes, k items: of each list the first as it is, then differences
+    ...  rows, planes, m items: likewise
 
-Of a list of FREQUENT or more entries only the first is stored, and its length: a number that often
-comes (a status code, an octet of an address) would take more room here than in the messages, which
-are quickly searched for it.
+How much is stored of where the entries are depends on how many there are:
+
+    up to RARE       the block of each entry: a word that stands in one or two entries of the chunk,
+                     as most do, would take more room as rows than in the messages, and to look
+                     through a block is little more work than to read the entry's text
+    below FREQUENT   the row of each
+    FREQUENT or more the first row: a number that often comes (a status code, an octet of an
+                     address) is quickly searched for in the messages
 
 Head: uint32 each, sorted: the hashes (`word_hashes.py`) that two different words of this chunk
 share. It is complete, found at the build by comparing bytes, never hashes alone. So for any other
@@ -24,6 +31,7 @@ entry.
 """
 
 import bisect
+import itertools
 import struct
 from collections.abc import Iterator
 from typing import Any, Final
@@ -32,17 +40,19 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
+from logd.format.ascending import distinct
 from logd.format.columns import from_planes, narrowest, to_planes
 from logd.format.pages import PageDirectory, encode_pages
 from logd.format.word_hashes import OneOfEach, hash_word, shared_hashes, words_in
 
 MAGIC: Final = b"LVAR"
+RARE: Final = 4
 FREQUENT: Final = 256
 _PAGE_HASHES: Final = 1024
 _GROUP_HASHES: Final = 64 * _PAGE_HASHES  # are encoded at once
 _SLICE_KEYS: Final = 1 << 16
 _SEGMENT_WORDS: Final = 1 << 19  # more than common logs have in a chunk
-_PAGE: Final = struct.Struct("<IIBBBB")
+_PAGE: Final = struct.Struct("<IIIBBBB")
 
 Int64s = npt.NDArray[np.int64]
 UInt64s = npt.NDArray[np.uint64]
@@ -52,16 +62,23 @@ UInt16s = npt.NDArray[np.uint16]
 Ints = npt.NDArray[np.integer[Any]]
 
 _NOTHING: Final = np.zeros(0, np.uint16)
+_NO_ROWS: Final = np.zeros(0, np.int64)
 
 
 class Postings(msgspec.Struct, frozen=True):
-    """`count` entries hold the hash. `rows`: int64[k], ascending: all of them, or the first where
-    it is a frequent one. `certain`: no two words of the chunk share the hash, so one text decides
-    for all."""
+    """`count` entries hold the hash. `rows`: int64[k], ascending: all of them; the first where it
+    is a frequent one; none where it is a rare one. Then `blocks`, int64[k], ascending, each once,
+    are those in which they are, else there are none. `certain`: no two words of the chunk share
+    the hash, so one text decides for all."""
 
     rows: Int64s
+    blocks: Int64s
     count: int
     certain: bool
+
+    @property
+    def is_rare(self) -> bool:
+        return self.count <= RARE
 
     @property
     def is_whole(self) -> bool:
@@ -72,7 +89,9 @@ class PostingsBuilder:
     """The index of words that come in any order. Memory is taken for `_SEGMENT_WORDS` at once; of
     earlier ones only what differs is kept."""
 
-    def __init__(self) -> None:
+    def __init__(self, block_entries: int) -> None:
+        """`block_entries`: of the chunk."""
+        self._block_entries = block_entries
         self._data: list[bytes] = []
         self._lengths: list[UInt16s] = []
         self._rows: list[UInt16s] = []
@@ -96,10 +115,10 @@ class PostingsBuilder:
         is_only = not self._keys
         self._end_segment(is_last=is_only)
         if is_only:
-            return _encode(self._shared[0], self._keys.pop())
+            return _encode(self._shared[0], self._keys.pop(), self._block_entries)
         self._shared.append(shared_hashes(self._distinct.take()))
         keys = _sorted_set(_joined(self._keys))
-        return _encode(np.unique(np.concatenate(self._shared)), keys)
+        return _encode(np.unique(np.concatenate(self._shared)), keys, self._block_entries)
 
     def _end_segment(self, *, is_last: bool) -> None:
         """What waits becomes shared hashes, keys and, unless it `is_last` of one, distinct words.
@@ -119,9 +138,9 @@ class PostingsBuilder:
         self._keys.append(_sorted_set(keys))
 
 
-def encode_postings(data: bytes, lengths: Ints, rows: Ints) -> bytes:
-    """The index of words as `PostingsBuilder.add` takes them."""
-    index = PostingsBuilder()
+def encode_postings(data: bytes, lengths: Ints, rows: Ints, block_entries: int) -> bytes:
+    """The index of words as `PostingsBuilder` takes them."""
+    index = PostingsBuilder(block_entries)
     begin = 0
     for at in range(0, len(lengths), _SEGMENT_WORDS):
         some = slice(at, at + _SEGMENT_WORDS)
@@ -167,7 +186,7 @@ def _runs(keys: UInt64s, shift: int) -> Iterator[tuple[slice, npt.NDArray[np.boo
         yield some, is_first
 
 
-def _encode(shared: UInt32s, keys: UInt64s) -> bytes:
+def _encode(shared: UInt32s, keys: UInt64s, block_entries: int) -> bytes:
     """`keys`: hash << 16 | entry, sorted, each once."""
     found = [np.flatnonzero(is_first) + some.start for some, is_first in _runs(keys, 16)]
     heads = np.concatenate([_NOTHING.astype(np.int64), *found])
@@ -178,10 +197,8 @@ def _encode(shared: UInt32s, keys: UInt64s) -> bytes:
         end = begin + len(mine)
         low, high = int(mine[0]), int(heads[end]) if end < len(heads) else len(keys)
         counts = np.diff(mine, append=high)
-        stored = np.repeat(counts < FREQUENT, counts)
-        stored[mine - low] = True
-        entries = (keys[low:high][stored] & np.uint64(0xFFFF)).astype(np.int32)
-        pages += _encode_pages(_hashes(keys[mine]), counts, entries)
+        entries = (keys[low:high] & np.uint64(0xFFFF)).astype(np.int32)
+        pages += _encode_pages(_hashes(keys[mine]), counts, entries, block_entries)
     first_hashes = _hashes(keys[heads[::_PAGE_HASHES]]).tolist()
     return encode_pages(MAGIC, shared.tobytes(), first_hashes, pages)
 
@@ -190,39 +207,64 @@ def _hashes(keys: UInt64s) -> UInt32s:
     return (keys >> np.uint64(16)).astype(np.uint32)
 
 
-def _encode_pages(hashes: UInt32s, counts: Int64s, entries: Int32s) -> list[bytes]:
-    """`counts`: the length of each hash's posting list; `entries`: what is stored of them."""
+def _encode_pages(
+    hashes: UInt32s, counts: Int64s, entries: Int32s, block_entries: int
+) -> list[list[bytes]]:
+    """`counts`: the length of each hash's posting list; `entries`: all of them."""
     gaps = np.diff(hashes, prepend=hashes[:1])
     gaps[::_PAGE_HASHES] = 0
-    kept = np.where(counts < FREQUENT, counts, 1)
-    heads = np.cumsum(kept) - kept
-    steps = np.diff(entries, prepend=0)
-    steps[heads] = entries[heads]
-    columns = [_Planes(gaps), _Planes(counts - 1), _Planes(steps)]
+    of_blocks, of_rows = _kept(counts)
+    heads = np.cumsum(counts) - counts
+    blocks = entries[np.repeat(of_blocks > 0, counts)] // np.int32(block_entries)
+    stored = np.repeat((counts > RARE) & (counts < FREQUENT), counts)
+    stored[heads[counts >= FREQUENT]] = True
+    columns = [
+        _Planes(gaps),
+        _Planes(counts - 1),
+        _Planes(_steps(blocks, of_blocks)),
+        _Planes(_steps(entries[stored], of_rows)),
+    ]
     widths = [column.width for column in columns]
+    block_ends, row_ends = np.cumsum(of_blocks), np.cumsum(of_rows)
     pages = []
+    blocks_before = rows_before = 0
     for begin in range(0, len(hashes), _PAGE_HASHES):
         end = min(begin + _PAGE_HASHES, len(hashes))
-        low = int(heads[begin])
-        high = int(heads[end]) if end < len(heads) else len(steps)
-        header = _PAGE.pack(end - begin, high - low, *widths, 0)
-        spans = ((begin, end), (begin, end), (low, high))
+        block_end, row_end = int(block_ends[end - 1]), int(row_ends[end - 1])
+        header = _PAGE.pack(end - begin, block_end - blocks_before, row_end - rows_before, *widths)
+        spans = ((begin, end), (begin, end), (blocks_before, block_end), (rows_before, row_end))
         parts = [c.cut(*span) for c, span in zip(columns, spans, strict=True)]
-        pages.append(b"".join([header, *parts]))
+        pages.append([header, *itertools.chain.from_iterable(parts)])
+        blocks_before, rows_before = block_end, row_end
     return pages
+
+
+def _kept(counts: Int64s) -> tuple[Int64s, Int64s]:
+    """(how many blocks, how many rows) are stored of lists of these lengths."""
+    is_rare = counts <= RARE
+    rows = np.where(counts < FREQUENT, counts, 1)
+    rows[is_rare] = 0
+    return np.where(is_rare, counts, 0), rows
+
+
+def _steps(items: Int32s, counts: Int64s) -> Int32s:
+    """Of lists of these lengths, one behind the other, the differences of items; of each list the
+    first as it is."""
+    steps = np.diff(items, prepend=0)
+    heads = (np.cumsum(counts) - counts)[counts > 0]
+    steps[heads] = items[heads]
+    return steps
 
 
 class _Planes:
     """The planes of a whole column, from which pages are cut."""
 
     def __init__(self, values: npt.NDArray[np.integer[Any]]) -> None:
-        count = len(values)
-        raw = to_planes(values.astype(np.uint32))
-        self.width = len(raw) // count if count else 1
-        self._planes = [raw[k * count : (k + 1) * count] for k in range(self.width)]
+        self._planes = to_planes(values.astype(np.uint32))
+        self.width = max(1, len(self._planes))
 
-    def cut(self, begin: int, end: int) -> bytes:
-        return b"".join([plane[begin:end] for plane in self._planes])
+    def cut(self, begin: int, end: int) -> list[bytes]:
+        return [plane[begin:end] for plane in self._planes]
 
 
 class PostingsDirectory:
@@ -239,13 +281,15 @@ class PostingsDirectory:
         """Memory that it takes, about."""
         return self._pages.size_bytes + 40 * len(self._first_hashes) + 80 * len(self.shared)
 
-    def find(self, value: bytes | memoryview, wanted: int) -> tuple[Int64s, int] | None:
-        """(stored entries, how many there are) of a hash, None where the chunk lacks it. `value`:
-        the one that this is the directory of."""
+    def find(self, value: bytes | memoryview, wanted: int) -> Postings | None:
+        """The postings of a hash, None where the chunk lacks it. `value`: the one that this is the
+        directory of."""
         index = bisect.bisect_right(self._first_hashes, wanted) - 1
         if index < 0:
             return None
-        return _find_in_page(self._pages.page(value, index), self._first_hashes[index], wanted)
+        page = self._pages.page(value, index)
+        certain = wanted not in self.shared
+        return _find_in_page(page, wanted - self._first_hashes[index], certain=certain)
 
 
 class PostingsIndex:
@@ -262,31 +306,38 @@ class PostingsIndex:
 
     def find(self, word: bytes) -> Postings | None:
         """The postings of a folded word's hash, None where the chunk lacks it."""
-        wanted = hash_word(word)
-        found = self.directory.find(self._value, wanted)
-        if found is None:
-            return None
-        rows, count = found
-        return Postings(rows, count, certain=wanted not in self.directory.shared)
+        return self.directory.find(self._value, hash_word(word))
 
 
-def _find_in_page(page: bytes, key: int, wanted: int) -> tuple[Int64s, int] | None:
-    """(stored entries, how many there are) of a hash."""
-    n, m, gap_width, count_width, step_width, _ = _PAGE.unpack_from(page)
+def _find_in_page(page: bytes, gap: int, *, certain: bool) -> Postings | None:
+    """The postings of the hash so far behind the page's first."""
+    n, k, m, gap_width, count_width, block_width, row_width = _PAGE.unpack_from(page)
     at = _PAGE.size
     gaps = from_planes(page[at : at + n * gap_width], n, narrowest(gap_width))
     hashes = np.cumsum(gaps, dtype=np.uint32)
-    position = int(hashes.searchsorted(np.uint32(wanted - key)))
-    if position == n or hashes[position] != wanted - key:
+    position = int(hashes.searchsorted(np.uint32(gap)))
+    if position == n or hashes[position] != gap:
         return None
     at += n * gap_width
     counts = from_planes(page[at : at + n * count_width], n, narrowest(count_width))
     at += n * count_width
     before, count = counts[:position], counts.item(position) + 1
-    begin = position + int(np.add.reduce(before[before < FREQUENT - 1], dtype=np.int64))
+    is_rare = before < RARE
+    if count <= RARE:
+        begin = int(np.add.reduce(before[is_rare], dtype=np.int64)) + np.count_nonzero(is_rare)
+        blocks = _listed(page[at : at + k * block_width], k, block_width, int(begin), count)
+        return Postings(_NO_ROWS, distinct(blocks), count, certain)
+    at += k * block_width
+    listed = before[~is_rare & (before < FREQUENT - 1)]
+    begin = np.count_nonzero(~is_rare) + int(np.add.reduce(listed, dtype=np.int64))
     stored = count if count < FREQUENT else 1
-    planes = page[at : at + m * step_width]
-    if stored == 1:  # a byte of each plane
-        return np.array([int.from_bytes(planes[begin::m], "little")], np.int64), count
-    steps = from_planes(planes, m, narrowest(step_width))
-    return np.cumsum(steps[begin : begin + stored], dtype=np.int64), count
+    rows = _listed(page[at : at + m * row_width], m, row_width, int(begin), stored)
+    return Postings(rows, _NO_ROWS, count, certain)
+
+
+def _listed(planes: bytes, count: int, width: int, begin: int, length: int) -> Int64s:
+    """The list of so many items that begins there in a column of `count` steps."""
+    if length == 1:  # a byte of each plane
+        return np.array([int.from_bytes(planes[begin::count], "little")], np.int64)
+    steps = from_planes(planes, count, narrowest(width))
+    return np.cumsum(steps[begin : begin + length], dtype=np.int64)

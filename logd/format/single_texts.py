@@ -1,6 +1,7 @@
 """A few texts of a block that is kept as templates and variables (`templates.py`), without working
 out where all variables of the block lie."""
 
+from bisect import bisect_right
 from collections.abc import Sequence
 from functools import cached_property
 from itertools import accumulate
@@ -27,6 +28,17 @@ class Lengths:
         """What they add up to before each stretch of them, and in the end: where one variable
         begins takes the sum of one stretch."""
         return sums_before(self.items)
+
+    def holding(self, offset: int) -> tuple[int, int, int]:
+        """(which, where it begins, length) of the variable that holds this byte of all; there is
+        one."""
+        stretch = bisect_right(self.before, offset) - 1
+        begin = stretch * STRETCH
+        some = self.items[begin : begin + STRETCH]
+        ends = np.cumsum(some, dtype=np.int64)
+        at = int(ends.searchsorted(offset - self.before[stretch], side="right"))
+        length = some.item(at)
+        return begin + at, self.before[stretch] + ends.item(at) - length, length
 
     @property
     def size_bytes(self) -> int:

@@ -12,6 +12,7 @@ Codes = npt.NDArray[np.integer[Any]]
 
 SLOT_BITS: Final = 32
 _FEW_TEMPLATES: Final = 8
+_FEW_PLACES: Final = 4
 
 
 class Places(NamedTuple):
@@ -92,6 +93,13 @@ class SlotRows:
         entries = self._entries[codes]
         within = positions - (self._ends[codes] - entries * self._slots[codes])
         slots = within // entries
+        if len(positions) <= _FEW_PLACES:
+            ranks = within - slots * entries
+            few = [
+                np.flatnonzero(self._codes == code)[rank]
+                for code, rank in zip(codes.tolist(), ranks.tolist(), strict=True)
+            ]
+            return Places(np.array(few, np.int64), codes, slots)
         if self._by_code is None:
             self._by_code = np.argsort(self._codes.astype(np.uint16), kind="stable")
             self._first = np.cumsum(self._entries) - self._entries

@@ -4,17 +4,23 @@ What a block holds is compressed as soon as it is known: of a chunk's texts only
 stands there in full.
 """
 
-from typing import Any, NamedTuple
+import itertools
+from collections.abc import Sequence
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from logd.format.columns import compress, to_planes
+from logd.format.ascending import distinct
+from logd.format.columns import compress, compress_texts, to_planes
 from logd.format.separated import SEPARATOR, edges
 from logd.format.templates import TemplateCodes, VariableBlock, split_block
 
 Int32s = npt.NDArray[np.int32]
 Ints = npt.NDArray[np.integer[Any]]
+
+
+_MANY_BYTES: Final = 2048
 
 
 class Frame(NamedTuple):
@@ -24,13 +30,20 @@ class Frame(NamedTuple):
     stored: bytes
 
 
-def frame(raw: bytes) -> Frame:
-    return Frame(len(raw), compress(raw))
+def frame(*pieces: bytes) -> Frame:
+    """Of pieces that differ in their bytes, see `compress`."""
+    return Frame(sum(map(len, pieces)), compress(*pieces))
+
+
+def frame_texts(texts: Sequence[bytes]) -> Frame:
+    """Of the texts of a dictionary."""
+    raw = SEPARATOR.join(texts)
+    return Frame(len(raw), compress_texts(raw))
 
 
 def frame_codes(codes: Ints) -> Frame:
     """The planes of numbers from 0 to 2^32 - 1."""
-    return frame(to_planes(codes.astype(np.uint32)))
+    return frame(*to_planes(codes.astype(np.uint32)))
 
 
 class TextBlock(NamedTuple):
@@ -60,6 +73,17 @@ class Texts:
         return TextBlock(self._blob[first : int(self._edges[end]) - 1], separators)
 
 
+def _by_slot(block: VariableBlock) -> list[bytes]:
+    """The data, in which the variables of each slot that has many bytes are a piece."""
+    ends = np.zeros(len(block.lengths) + 1, np.int32)
+    np.cumsum(block.lengths, out=ends[1:])
+    edges = np.zeros(len(block.per_slot) + 1, np.int32)
+    edges[1:] = ends.take(np.cumsum(block.per_slot))
+    large = np.flatnonzero(np.diff(edges) >= _MANY_BYTES)
+    cuts = distinct(np.concatenate([edges[large], edges[large + 1], edges[[0, -1]]])).tolist()
+    return [block.data[begin:end] for begin, end in itertools.pairwise(cuts)]
+
+
 class SplitColumn:
     """`lengths` and `data`: of the variables, a frame a block."""
 
@@ -73,7 +97,7 @@ class SplitColumn:
         split = split_block(block.blob, block.separators, self._templates)
         self._codes.append(split.codes)
         self.lengths.append(frame_codes(split.lengths))
-        self.data.append(frame(split.data))
+        self.data.append(frame(*_by_slot(split)))
         return split
 
     def templates(self) -> list[bytes]:
@@ -85,7 +109,7 @@ class SplitColumn:
 
     def dictionary(self) -> tuple[Frame, Frame]:
         """(the templates, the codes)."""
-        return frame(SEPARATOR.join(self.templates())), frame_codes(self.codes())
+        return frame_texts(self.templates()), frame_codes(self.codes())
 
     def stored_bytes(self) -> int:
         frames = [*self.dictionary(), *self.lengths, *self.data]

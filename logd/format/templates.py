@@ -51,12 +51,14 @@ class TemplateCodes:
 class VariableBlock(msgspec.Struct, frozen=True):
     """A block of texts, split. `codes`: int32[entries]; `lengths`: int32[variables] and `data`:
     the variables' bytes one behind the other, both in slot order; `rows`: int32[variables], the
-    entry within the block that each variable belongs to."""
+    entry within the block that each variable belongs to; `per_slot`: int32[slots of the block's
+    templates], how many variables each has."""
 
     codes: Int32s
     lengths: Int32s
     data: bytes
     rows: Int32s
+    per_slot: Int32s
 
 
 def is_word_byte(array: Bytes) -> tuple[Bools, Bools]:
@@ -78,11 +80,13 @@ def split_block(blob: bytes, separators: Codes, templates: TemplateCodes) -> Var
     per_entry = np.diff(np.searchsorted(starts, separators), prepend=0, append=len(starts))
     slots = np.zeros(len(templates), np.int64)
     slots[codes] = per_entry
-    places = SlotLayout(codes, slots).places(per_entry)
+    layout = SlotLayout(codes, slots)
+    places = layout.places(per_entry)
     rows = _scattered(np.repeat(np.arange(len(codes), dtype=np.int32), per_entry), places)
     starts, lengths = _scattered(starts, places), _scattered(lengths, places)
     del places
-    return VariableBlock(codes, lengths, _gather(array, starts, lengths), rows)
+    data = _gather(array, starts, lengths)
+    return VariableBlock(codes, lengths, data, rows, layout.per_slot())
 
 
 def _scattered(values: Int32s, places: Int64s) -> Int32s:
@@ -154,6 +158,10 @@ class SlotLayout:
         first = np.cumsum(entries) - entries
         self._rank = np.empty(len(codes), np.int32)
         self._rank[by_code] = np.arange(len(codes)) - first[codes[by_code]]
+
+    def per_slot(self) -> Int32s:
+        """int32[slots of the block's templates]: the variables of each, in slot order."""
+        return np.repeat(self._entries, self._slots)
 
     def places(self, per_entry: Int64s) -> Int64s:
         """int64[variables]: position in slot order of each variable in entry order;

@@ -135,7 +135,7 @@ def _slices(texts: Sequence[bytes]) -> Iterator[tuple[int, int]]:
         yield begin, len(texts)
 
 
-def _encode_page(words: Sequence[bytes], word_of: Int64s, target: Int64s) -> bytes:
+def _encode_page(words: Sequence[bytes], word_of: Int64s, target: Int64s) -> list[bytes]:
     counts = np.bincount(word_of, minlength=len(words))
     steps = np.diff(target, prepend=0)
     heads = np.cumsum(counts) - counts
@@ -145,15 +145,14 @@ def _encode_page(words: Sequence[bytes], word_of: Int64s, target: Int64s) -> byt
     blob = SEPARATOR.join(words)
     widths = byte_width(int(less.max())), byte_width(int(gaps.max()))
     header = _PAGE.pack(len(words), len(target), len(blob), *widths, 0)
-    return header + blob + to_planes(less) + to_planes(gaps)
+    return [header + blob, *to_planes(less), *to_planes(gaps)]
 
 
 def _encode_counts(table: Int64s) -> bytes:
     flat = table.astype(np.uint32).reshape(-1)
     planes = to_planes(flat)
-    frame = compress(planes)
-    width = len(planes) // len(flat) if len(flat) else 1
-    return _COUNTS.pack(table.shape[1], len(frame), width) + frame
+    frame = compress(*planes)
+    return _COUNTS.pack(table.shape[1], len(frame), max(1, len(planes))) + frame
 
 
 class VocabularyDirectory:

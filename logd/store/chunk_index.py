@@ -188,4 +188,6 @@ def rebuild_postings(reader: ChunkReader) -> bytes:
         data.append(variables.data)
         lengths.append(np.diff(variables.ends.astype(np.int64), prepend=0))
         rows.append(reader.messages_column().layout(block).rows() + reader.block_rows(block).start)
-    return encode_postings(b"".join(data), np.concatenate(lengths), np.concatenate(rows))
+    return encode_postings(
+        b"".join(data), np.concatenate(lengths), np.concatenate(rows), reader.head().block_entries
+    )

@@ -298,15 +298,23 @@ class ChunkReader:
             return column.texts(rows)
 
         def load() -> tuple[bytes, int]:
-            (text,) = column.texts(rows)
-            return text, len(text)
+            return _sized_text(*column.texts(rows))
 
         return [self.cached(("message", int(rows[0])), load)]
 
+    def remember_messages(self, rows: Int64s, column: SplitColumn) -> None:
+        """Of a few rows (ascending) that the page will likely want; `column`: the messages', with
+        the rows' block at hand."""
+        for row, text in zip(rows.tolist(), column.texts(rows), strict=True):
+            self.cached(("message", row), partial(_sized_text, text))
+
     def _messages_of_page(self, rows: Int64s) -> list[bytes]:
-        """The same; what is not remembered need not be, as the entries are."""
-        known = self.cached_already(("message", int(rows[0]))) if len(rows) == 1 else None
-        return self.messages_column().texts(rows) if known is None else [cast(bytes, known)]
+        """Those of rows; what is not remembered need not be, as the entries are."""
+        if len(rows) <= _FEW_ROWS:
+            known = [self.cached_already(("message", row)) for row in rows.tolist()]
+            if None not in known:
+                return cast(list[bytes], known)
+        return self.messages_column().texts(rows)
 
     def per_block(self, rows: Int64s) -> list[tuple[int, Int64s]]:
         """(block, rows within it) of ascending rows."""
@@ -377,6 +385,10 @@ class ChunkReader:
         except (IndexError, UnicodeDecodeError) as error:
             reason = f"its columns do not fit together: {error}"
             raise Corruption(self._file.path, self.row.offset, reason) from None
+
+
+def _sized_text(text: bytes) -> tuple[bytes, int]:
+    return text, len(text)
 
 
 def _sized(entry: Entry) -> tuple[Entry, int]:

@@ -22,6 +22,7 @@ from logd.store.page import Check
 from logd.store.phrases import Gaps, find_phrase, joined, may_be_variable
 from logd.store.scan import candidate_texts, fitting_variables, matching_variables
 from logd.store.selection import Bools
+from logd.store.split_column import SplitColumn
 from logd.store.static_metas import StaticMetas
 
 Int64s = npt.NDArray[np.int64]
@@ -106,11 +107,17 @@ def _scan_variables(reader: ChunkReader, word: Word, found: Bools, check: Check)
     column = reader.messages_column(scan=True)
     for block in range(reader.blocks()):
         check()
-        hits = matching_variables(column, block, word)
-        if len(hits):
-            check()
-            within = reader.block_rows(block)
-            found[column.slot_rows(block).locate(hits).rows + within.start] = True
+        rows = rows_of_variables(column, block, word, check)
+        found[rows + reader.block_rows(block).start] = True
+
+
+def rows_of_variables(column: SplitColumn, block: int, word: Word, check: Check) -> Int64s:
+    """The rows within a block one of whose variables matches the word, ascending."""
+    hits = matching_variables(column, block, word)
+    if not len(hits):
+        return hits
+    check()
+    return distinct(column.slot_rows(block).locate(hits).rows)
 
 
 def _scan_phrase(reader: ChunkReader, scan: PhraseScan, found: Bools, check: Check) -> None:

@@ -27,6 +27,7 @@ from logd.store.chunk_scans import (
     Scanner,
     VariableScan,
     phrase_places,
+    rows_of_variables,
 )
 from logd.store.index import ProjectIndex
 from logd.store.page import Check
@@ -186,8 +187,9 @@ class ChunkSearch:
                 found = self._words.find_variable(word.text.encode())
                 if found is None:
                     return NONE
-                if found.is_whole:  # of a frequent number the index has no rows
-                    rows = found.rows if rows is None else common(rows, found.rows)
+                mine = self._rare(word, found.blocks) if found.is_rare else found.rows
+                if found.is_rare or found.is_whole:  # of a frequent number the index has no rows
+                    rows = mine if rows is None else common(rows, mine)
         if rows is not None:
             of_rows = self._reader.template_codes()[rows].astype(np.int64)
             if codes is not None:
@@ -238,10 +240,25 @@ class ChunkSearch:
         self._check()
         return found
 
+    def _rare(self, word: Word, blocks: Int64s) -> Int64s:
+        """The rows that hold the word as a variable, all in these blocks. What is decoded to find
+        them is what it takes to read them."""
+        column = self._reader.messages_column(scan=True)
+        found = []
+        for block in blocks.tolist():
+            self._check()
+            rows = rows_of_variables(column, block, word, self._check)
+            rows += self._reader.block_rows(block).start
+            self._reader.remember_messages(rows[:_FEW_ROWS], column)
+            found.append(rows)
+        return np.concatenate(found)
+
     def _exact_variable(self, word: Word) -> Selection:
         found = self._words.find_variable(word.text.encode())
         if found is None:
             return NONE
+        if found.is_rare:
+            return self._rows(self._rare(word, found.blocks))
         if not found.certain:
             if not found.is_whole:
                 return self._scanned(VariableScan(word))

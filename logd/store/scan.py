@@ -15,6 +15,8 @@ Int64s = npt.NDArray[np.int64]
 Codes = npt.NDArray[np.integer[Any]]
 
 _NO_CODES: Final = np.zeros(0, np.int64)
+_LONG_WORD: Final = 5  # is seldom part of another
+_FEW_FOUND: Final = 16
 
 
 def candidate_texts(folded: bytes, at: Int64s, needles: Sequence[bytes]) -> Int64s:
@@ -38,6 +40,10 @@ def matching_variables(column: SplitColumn, block: int, word: Word) -> Int64s:
     wanted = word.text.encode()
     if not wanted.isascii():
         return _containing(column, block, wanted)
+    if word.kind is WordKind.EXACT and len(wanted) >= _LONG_WORD:
+        few = _few_equal(column, block, wanted)
+        if few is not None:
+            return few
     lengths = column.variable_lengths(block)
     if word.kind is WordKind.EXACT:
         hits = np.flatnonzero(lengths == len(wanted))
@@ -45,6 +51,23 @@ def matching_variables(column: SplitColumn, block: int, word: Word) -> Int64s:
     starts = column.variable_edges(block)[:-1].astype(np.int64)
     hits = _beginning(column.variable_data(block), starts, wanted)
     return hits[lengths[hits] >= len(wanted)]  # of too short ones the next was looked at
+
+
+def _few_equal(column: SplitColumn, block: int, wanted: bytes) -> Int64s | None:
+    """The variables that are the word, None where it occurs often: then arrays are quicker."""
+    data = column.variable_data(block)
+    folded = data if wanted.isdigit() else data.lower()
+    found: list[int] = []
+    position = folded.find(wanted)
+    while position >= 0:
+        if len(found) == _FEW_FOUND:
+            return None
+        found.append(position)
+        position = folded.find(wanted, position + 1)
+    holding = [column.variable_at(block, position) for position in found]
+    size = len(wanted)
+    equal = [at for at, begin in zip(holding, found, strict=True) if at[1:] == (begin, size)]
+    return np.array([variable for variable, _, _ in equal], np.int64)
 
 
 def fitting_variables(column: SplitColumn, block: int, word: Word, places: Int64s) -> Int64s:

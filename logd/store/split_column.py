@@ -166,11 +166,20 @@ class SplitColumn:
         """Where the variables at ascending places in slot order begin in the data."""
         if len(places) > _FEW_VARIABLES:
             return self.variable_edges(block).take(places).astype(np.int64)
+        return starts_of(self._checked_lengths(block).items, places)
+
+    def _checked_lengths(self, block: int) -> Lengths:
+        """They add up to the data."""
         lengths = self._lengths(block)
         if lengths.before[-1] != len(self.variable_data(block)):
             error = ValueError("the lengths do not add up to the data")
             raise self._reader.corrupt(self._kinds.lengths, error)
-        return starts_of(lengths.items, places)
+        return lengths
+
+    def variable_at(self, block: int, offset: int) -> tuple[int, int, int]:
+        """(place in slot order, where it begins, length) of the variable that holds a byte of the
+        data."""
+        return self._checked_lengths(block).holding(offset)
 
     def texts(self, rows: Int64s) -> list[bytes]:
         """The texts of rows (ascending)."""

@@ -4,6 +4,7 @@ import json
 import re
 
 import numpy as np
+import pytest
 from chunk_rows import DecodedChunk
 from format_samples import Row, batch_of, costly, rows
 from hypothesis import given
@@ -11,7 +12,7 @@ from hypothesis import strategies as st
 
 from logd.entry import Seq
 from logd.format.chunk import build_chunk
-from logd.format.postings import PostingsIndex
+from logd.format.postings import Postings, PostingsIndex
 from logd.format.vocabulary import SOURCE, TAG_LIST, TEMPLATE, VocabularyIndex
 from logd.words import fold, split_words
 
@@ -33,6 +34,7 @@ class IndexedChunk:
         built = build_chunk(batch_of(some), Seq(0), block_entries=block_entries)
         chunk = DecodedChunk(built.data)
         self.rows = some
+        self.block_entries = built.head.block_entries
         self.template_codes = chunk.template_codes.tolist()
         self.source_codes = codes_in_order([row.source.encode() for row in some])
         self.tag_codes = codes_in_order([row.tags for row in some])
@@ -57,6 +59,8 @@ class IndexedChunk:
         postings = self.postings.find(word.encode()) if re.search("[0-9]", word) else None
         if postings is None:
             return set()
+        if postings.is_rare:
+            return self._rare(word, postings)
         listed = postings.rows.tolist()
         if postings.certain and word not in words_of(self.rows[listed[0]].message):
             return set()
@@ -65,6 +69,16 @@ class IndexedChunk:
         rows = listed if postings.is_whole else range(len(self.rows))
         holding = {row for row in rows if word in words_of(self.rows[row].message)}
         assert len(holding) == postings.count or not postings.certain
+        return holding
+
+    def _rare(self, word: str, postings: Postings) -> set[int]:
+        """The blocks are looked through."""
+        blocks = set(postings.blocks.tolist())
+        near = [row for row in range(len(self.rows)) if row // self.block_entries in blocks]
+        holding = {row for row in near if word in words_of(self.rows[row].message)}
+        if holding and postings.certain:
+            assert len(holding) == postings.count
+            assert {row // self.block_entries for row in holding} == blocks
         return holding
 
 
@@ -108,13 +122,35 @@ def test_counts_are_those_of_the_levels_of_each_text(some: list[Row]) -> None:
         assert chunk.vocabulary.counts(kind).tolist() == expected.tolist()
 
 
-def test_frequent_numbers_are_counted_by_the_index() -> None:
-    some = [Row(message=f"status {200 if row % 3 else 404} of {row}") for row in range(900)]
-    chunk = IndexedChunk(some, 256)
+@pytest.mark.parametrize("block_entries", [64, 256, 4096])
+def test_numbers_are_found_however_often_they_come(block_entries: int) -> None:
+    some = [
+        Row(message=f"status {200 if row % 3 else 404} of {row} by w{row % 30} on h{row % 60}")
+        for row in range(900)
+    ]
+    chunk = IndexedChunk(some, block_entries)
     assert chunk.holding("200")[0] == {row for row in range(900) if row % 3} | {200}
     assert chunk.holding("404")[0] == {row for row in range(900) if not row % 3} | {404}
+    assert chunk.holding("w7")[0] == set(range(7, 900, 30))
+    assert chunk.holding("h7")[0] == set(range(7, 900, 60))
     assert chunk.holding("7")[0] == {7}
     assert chunk.holding("7000")[0] == set()
+
+
+@pytest.mark.parametrize(("block_bytes", "block_entries"), [(1 << 20, 4096), (1 << 15, 512)])
+def test_the_blocks_of_the_index_are_those_of_the_chunk(
+    block_bytes: int, block_entries: int
+) -> None:
+    """Also where blocks have fewer entries than were asked for."""
+    some = [Row(message=f"{'x' * 40} once{row}") for row in range(5000)]
+    built = build_chunk(batch_of(some), Seq(0), block_bytes=block_bytes)
+    assert built.head.block_entries == block_entries
+    index = PostingsIndex(built.postings)
+    for row in range(0, 5000, 7):
+        postings = index.find(b"once%d" % row)
+        assert postings is not None
+        assert row // block_entries in postings.blocks.tolist()
+        assert len(postings.blocks) == 1 or postings.count > 1
 
 
 def test_words_of_two_tags_do_not_touch() -> None:

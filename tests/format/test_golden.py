@@ -1,6 +1,7 @@
 """Files as they were written when their format's version was made. See `tests/golden/README.md`."""
 
 import re
+import struct
 from pathlib import Path
 
 import golden_values as golden
@@ -10,7 +11,7 @@ from format_samples import PROJECT, rows_of
 from golden_values import GOLDEN
 from paged_values import PagedValue
 
-from logd.format import postings, segment, vocabulary, wal
+from logd.format import pages, postings, segment, vocabulary, wal
 from logd.format.body import decode_body
 from logd.format.chunk import BY_TEMPLATE, ZIGZAG, Part
 from logd.format.chunk import VERSION as CHUNK_VERSION
@@ -22,6 +23,11 @@ from logd.format.vocabulary import SOURCE, TAG_LIST, TEMPLATE, VocabularyIndex
 def stored(kind: str) -> list[Path]:
     """The files of a kind, of all versions."""
     return sorted(GOLDEN.glob(f"{kind}.v*"))
+
+
+def index_values(kind: str) -> list[Path]:
+    """Those of the version that is read: one of another counts as missing."""
+    return [path for path in stored(kind) if path.name == f"{kind}.v{pages.VERSION}"]
 
 
 def newest(name: str) -> bytes:
@@ -109,7 +115,7 @@ def test_the_golden_chunks_use_every_encoding() -> None:
     assert levels == {0, BY_TEMPLATE}
 
 
-@pytest.mark.parametrize("path", stored("vocabulary"), ids=lambda path: path.name)
+@pytest.mark.parametrize("path", index_values("vocabulary"), ids=lambda path: path.name)
 def test_a_stored_vocabulary_is_searched(path: Path) -> None:
     index = VocabularyIndex(path.read_bytes())
     found = index.find(b"accepted")
@@ -123,7 +129,7 @@ def test_a_stored_vocabulary_is_searched(path: Path) -> None:
     assert index.counts(TAG_LIST).sum(axis=0).tolist() == [3, 2, 2]
 
 
-@pytest.mark.parametrize("path", stored("postings"), ids=lambda path: path.name)
+@pytest.mark.parametrize("path", index_values("postings"), ids=lambda path: path.name)
 def test_stored_postings_are_searched(path: Path) -> None:
     """The hash is part of the format: with another one these words would not be found."""
     index = PostingsIndex(path.read_bytes())
@@ -134,18 +140,46 @@ def test_stored_postings_are_searched(path: Path) -> None:
     for word, rows in words.items():
         postings_of_word = index.find(word.encode())
         assert postings_of_word is not None
-        assert postings_of_word.rows.tolist() == rows
+        assert postings_of_word.is_rare
+        assert postings_of_word.count == len(rows)
+        assert postings_of_word.blocks.tolist() == sorted({row // 4 for row in rows})
+        assert postings_of_word.rows.tolist() == []
         assert postings_of_word.certain
     assert index.find(b"31") is None
 
 
-@pytest.mark.parametrize("path", stored("frequent-postings"), ids=lambda path: path.name)
+@pytest.mark.parametrize("path", index_values("frequent-postings"), ids=lambda path: path.name)
 def test_stored_postings_of_frequent_words_are_searched(path: Path) -> None:
-    found = PostingsIndex(path.read_bytes()).find(b"7ms")
+    index = PostingsIndex(path.read_bytes())
+    found = index.find(b"7ms")
     rows = [index for index, row in enumerate(golden.MORE_ROWS) if "7ms" in row.message]
     assert found is not None
     assert (found.count, found.rows.tolist(), found.certain) == (len(rows), rows[:1], True)
     assert not found.is_whole
+    for row in range(len(golden.MORE_ROWS)):
+        once = index.find(b"%d" % row)
+        assert once is not None
+        assert (once.count, once.blocks.tolist()) == (1, [row // 64])
+
+
+OLD_INDEX_VALUES = [
+    path
+    for kind in ("vocabulary", "postings", "frequent-postings")
+    for path in stored(kind)
+    if path not in index_values(kind)
+]
+
+
+@pytest.mark.parametrize("path", OLD_INDEX_VALUES, ids=lambda path: path.name)
+def test_a_stored_index_value_of_another_version_counts_as_missing(path: Path) -> None:
+    """It is as it was written; that it is refused has its columns answer, until a reindex."""
+    value = path.read_bytes()
+    (version,) = struct.unpack_from("<H", value, 4)
+    assert path.name.endswith(f".v{version}")
+    assert version != pages.VERSION
+    index = VocabularyIndex if path.name.startswith("vocabulary") else PostingsIndex
+    with pytest.raises(ValueError, match="header"):
+        index(value)
 
 
 @pytest.mark.parametrize("path", stored("directory-row"), ids=lambda path: path.name)

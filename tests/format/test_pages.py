@@ -7,10 +7,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from paged_values import PagedValue
 
-from logd.format.pages import encode_pages
+from logd.format.pages import VERSION, encode_pages
 
 MAGIC = b"TEST"
-PAGES = st.lists(st.tuples(st.integers(0, 2**32 - 1), st.binary(max_size=80)), max_size=5)
+PIECES = st.lists(
+    st.one_of(st.binary(max_size=80), st.binary(max_size=8).map(lambda some: some * 200)),
+    max_size=4,
+)
+PAGES = st.lists(st.tuples(st.integers(0, 2**32 - 1), PIECES), max_size=5)
 
 
 def read(value: bytes) -> tuple[bytes, list[tuple[int, bytes]]]:
@@ -20,16 +24,18 @@ def read(value: bytes) -> tuple[bytes, list[tuple[int, bytes]]]:
 
 
 def small_value() -> bytes:
-    return encode_pages(MAGIC, b"a head", [3, 9], [b"first page", b"second page" * 5])
+    pages = [[b"first page"], [b"second ", b"page", *[b"second page"] * 4]]
+    return encode_pages(MAGIC, b"a head", [3, 9], pages)
 
 
 @unhurried
 @given(st.binary(max_size=40), PAGES)
-def test_what_was_encoded_is_read(head: bytes, pages: list[tuple[int, bytes]]) -> None:
-    value = encode_pages(MAGIC, head, [key for key, _ in pages], [raw for _, raw in pages])
-    assert read(value) == (head, pages)
+def test_what_was_encoded_is_read(head: bytes, pages: list[tuple[int, list[bytes]]]) -> None:
+    value = encode_pages(MAGIC, head, [key for key, _ in pages], [some for _, some in pages])
+    assert read(value) == (head, [(key, b"".join(some)) for key, some in pages])
     paged = PagedValue(MAGIC, memoryview(value))
-    assert [paged.page(index) for index in range(len(paged))] == [raw for _, raw in pages]
+    raw = [b"".join(some) for _, some in pages]
+    assert [paged.page(index) for index in range(len(paged))] == raw
 
 
 def test_every_truncation_is_detected() -> None:
@@ -63,10 +69,17 @@ def test_a_value_of_another_kind_is_refused() -> None:
         PagedValue(b"ELSE", small_value())
 
 
-def test_a_newer_version_is_refused() -> None:
+def of_version(version: int) -> bytes:
+    """The small value, as another version would begin it: every checksum holds."""
     value = bytearray(small_value())
-    struct.pack_into("<H", value, 4, 2)
+    struct.pack_into("<H", value, 4, version)
     checked = value[:16] + value[20 : 20 + 2 * 16 + 6]
     struct.pack_into("<I", value, 16, zlib.crc32(checked))
+    return bytes(value)
+
+
+@pytest.mark.parametrize("version", [0, 1, VERSION - 1, VERSION + 1, 65_535])
+def test_a_value_of_another_version_is_refused(version: int) -> None:
+    assert of_version(VERSION) == small_value()
     with pytest.raises(ValueError, match="header"):
-        PagedValue(MAGIC, bytes(value))
+        PagedValue(MAGIC, of_version(version))

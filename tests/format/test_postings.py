@@ -1,13 +1,18 @@
 import functools
+import struct
 
 import numpy as np
 import pytest
 from format_samples import flipped, truncated, unhurried
 from hypothesis import given
 from hypothesis import strategies as st
+from paged_values import PagedValue
 
+from logd.format.columns import from_planes
 from logd.format.postings import (
     FREQUENT,
+    MAGIC,
+    RARE,
     PostingsIndex,
     encode_postings,
 )
@@ -15,6 +20,12 @@ from logd.format.word_hashes import HASH_BITS, hash_word, hash_words
 
 Occurrences = list[tuple[bytes, int]]
 """(word, row) of each variable, in any order."""
+Kept = tuple[list[int], list[int], int]
+"""(rows, blocks, count): what the index says about a word."""
+
+BLOCK_ENTRIES = [1, 3, 64, 2048, 4096]
+COUNTS = [1, 2, RARE - 1, RARE, RARE + 1, 100, FREQUENT - 1, FREQUENT, FREQUENT + 1]
+"""Lengths of lists, of all kinds and at the edges between them."""
 
 WORDS = st.one_of(
     st.sampled_from([b"1", b"2", b"user12", b"12345678", b"123456789", "用户7".encode()]),
@@ -25,13 +36,33 @@ WORDS = st.one_of(
         st.sampled_from([b"", b"1", b"2"]),
     ),
 )
-OCCURRENCES = st.lists(st.tuples(WORDS, st.integers(0, 65_535)), max_size=40)
+SINGLES = st.lists(st.tuples(WORDS, st.integers(0, 65_535)), max_size=40)
 
 
-def value_of(occurrences: Occurrences) -> bytes:
+def spread(word: bytes, count: int, first: int, step: int = 211) -> Occurrences:
+    """A word in `count` rows, a prime number apart, and in the last of them twice."""
+    rows = [(first + step * number) % 65_536 for number in range(count)]
+    return [(word, row) for row in [*rows, rows[-1]]]
+
+
+REPEATED = st.lists(
+    st.builds(
+        spread,
+        WORDS,
+        st.sampled_from(COUNTS),
+        st.integers(0, 65_535),
+        st.sampled_from([1, 31, 211, 65_521]),
+    ),
+    max_size=4,
+)
+OCCURRENCES = st.builds(lambda some, more: sum(more, some), SINGLES, REPEATED)
+
+
+def value_of(occurrences: Occurrences, block_entries: int = 4096) -> bytes:
     lengths = np.array([len(word) for word, _ in occurrences], np.int64)
     rows = np.array([row for _, row in occurrences], np.int64)
-    return encode_postings(b"".join([word for word, _ in occurrences]), lengths, rows)
+    data = b"".join([word for word, _ in occurrences])
+    return encode_postings(data, lengths, rows, block_entries)
 
 
 def rows_of(occurrences: Occurrences, hashed: int) -> list[int]:
@@ -39,14 +70,47 @@ def rows_of(occurrences: Occurrences, hashed: int) -> list[int]:
     return sorted({row for word, row in occurrences if hash_of(word) == hashed})
 
 
+def rows_by_hash(occurrences: Occurrences) -> dict[int, list[int]]:
+    """The same of all hashes."""
+    out: dict[int, set[int]] = {}
+    for word, row in occurrences:
+        out.setdefault(hash_of(word), set()).add(row)
+    return {hashed: sorted(rows) for hashed, rows in sorted(out.items())}
+
+
 @functools.cache
 def hash_of(word: bytes) -> int:
     return hash_word(word)
 
 
-def found(index: PostingsIndex, word: bytes) -> list[int]:
+@functools.cache
+def page_hashes() -> int:
+    """How many hashes a page has that is not the last."""
+    paged = PagedValue(MAGIC, value_of([(b"id%d" % number, 1) for number in range(20_000)]))
+    (count,) = {struct.unpack_from("<I", paged.page(index))[0] for index in range(len(paged) - 1)}
+    return int(count)
+
+
+def words_in_order(count: int) -> list[bytes]:
+    """As many words, of different hashes, in the order of these."""
+    words = {hash_of(b"id%d" % number): b"id%d" % number for number in range(count + count // 50)}
+    return [words[hashed] for hashed in sorted(words)[:count]]
+
+
+def kept(rows: list[int], block_entries: int = 4096) -> Kept:
+    """What the index is to keep of a list of rows, ascending."""
+    if len(rows) <= RARE:
+        return [], sorted({row // block_entries for row in rows}), len(rows)
+    return rows if len(rows) < FREQUENT else rows[:1], [], len(rows)
+
+
+def found(index: PostingsIndex, word: bytes) -> Kept:
     postings = index.find(word)
-    return [] if postings is None else postings.rows.tolist()
+    if postings is None:
+        return [], [], 0
+    assert postings.is_rare == (postings.count <= RARE)
+    assert postings.is_whole == (RARE < postings.count < FREQUENT)
+    return postings.rows.tolist(), postings.blocks.tolist(), postings.count
 
 
 @functools.cache
@@ -64,11 +128,12 @@ def words_by_hash() -> dict[int, list[bytes]]:
 
 
 @unhurried
-@given(OCCURRENCES)
-def test_look_ups_agree_with_brute_force(occurrences: Occurrences) -> None:
-    index = PostingsIndex(value_of(occurrences))
+@given(OCCURRENCES, st.sampled_from(BLOCK_ENTRIES))
+def test_look_ups_agree_with_brute_force(occurrences: Occurrences, block_entries: int) -> None:
+    index = PostingsIndex(value_of(occurrences, block_entries))
     for word in {*(word for word, _ in occurrences), b"absent1", b"a" * 300}:
-        assert found(index, word) == rows_of(occurrences, hash_of(word))
+        rows = rows_of(occurrences, hash_of(word))
+        assert found(index, word) == kept(rows, block_entries)
 
 
 def test_a_chunk_without_variables_has_no_postings() -> None:
@@ -115,13 +180,14 @@ def test_hashes_collide() -> None:
 
 def test_two_words_of_one_hash_make_it_uncertain() -> None:
     for hashed, (one, other, *_) in list(words_by_hash().items())[:20]:
-        occurrences = [(one, 1), (b"between1", 2), (other, 3), (one, 4)]
-        index = PostingsIndex(value_of(occurrences))
+        occurrences = [(one, 1), (b"between1", 2), (other, 3), (one, 4), (other, 5)]
+        index = PostingsIndex(value_of(occurrences, 2))
+        assert rows_of(occurrences, hashed) == [1, 3, 4, 5]
         for word in (one, other):
             postings = index.find(word)
             assert postings is not None
             assert not postings.certain
-            assert postings.rows.tolist() == rows_of(occurrences, hashed) == [1, 3, 4]
+            assert found(index, word) == ([], [0, 1, 2], 4)
         beside = index.find(b"between1")
         assert beside is not None
         assert beside.certain
@@ -148,14 +214,16 @@ def test_a_word_and_its_beginning_may_share_a_hash() -> None:
         assert not postings.certain
 
 
-def test_one_word_alone_leaves_its_hash_certain() -> None:
+@pytest.mark.parametrize("count", [2, RARE + 1, FREQUENT])
+def test_one_word_alone_leaves_its_hash_certain(count: int) -> None:
+    rows = list(range(1, 4 * count, 4))
     for one, other, *_ in list(words_by_hash().values())[:20]:
-        index = PostingsIndex(value_of([(one, 1), (one, 5), (one, 5)]))
+        index = PostingsIndex(value_of([(one, row) for row in [*rows, rows[1]]], 4))
         for word in (one, other):  # one look at row 1 tells which of them all rows hold
             postings = index.find(word)
             assert postings is not None
             assert postings.certain
-            assert postings.rows.tolist() == [1, 5]
+            assert found(index, word) == kept(rows, 4)
 
 
 def test_exactly_the_shared_hashes_are_uncertain() -> None:
@@ -170,65 +238,183 @@ def test_exactly_the_shared_hashes_are_uncertain() -> None:
         assert postings.certain == (hash_word(word) not in groups)
 
 
-def test_look_ups_that_trust_only_what_is_certain_are_exact() -> None:
-    """As a search does it: one text decides for a certain list, each text for any other."""
+def searched(
+    index: PostingsIndex, texts: list[bytes], word: bytes, block_entries: int
+) -> list[int]:
+    """The rows of a word, as a search finds them: blocks are looked through; one text decides for
+    a certain list, each text for any other."""
+    postings = index.find(word)
+    if postings is None:
+        return []
+    rows: list[int] = postings.rows.tolist()
+    if postings.is_rare:
+        begins = [block_entries * block for block in postings.blocks.tolist()]
+        rows = [begin + within for begin in begins for within in range(block_entries)]
+        return [row for row in rows if texts[row : row + 1] == [word]]
+    if postings.certain and texts[rows[0]] != word:
+        return []
+    if postings.certain and postings.is_whole:
+        return rows
+    asked = rows if postings.is_whole else range(len(texts))
+    return [row for row in asked if texts[row] == word]
+
+
+@pytest.mark.parametrize("block_entries", BLOCK_ENTRIES)
+def test_look_ups_that_trust_only_what_is_certain_are_exact(block_entries: int) -> None:
     words = [word for group in words_by_hash().values() for word in group]
     present = words[::2] + words[1::4]
-    occurrences = [(word, row) for row, word in enumerate(present * 2)]
-    texts = [word for word, _ in occurrences]
-    index = PostingsIndex(value_of(occurrences))
+    texts = [*present, *present, *(20 * words[::3]), *(290 * [*words[:3], words[6]]), *present]
+    index = PostingsIndex(value_of(list(zip(texts, range(len(texts)), strict=True)), block_entries))
+    expected: dict[bytes, list[int]] = {}
+    for row, text in enumerate(texts):
+        expected.setdefault(text, []).append(row)
     for word in words:
-        postings = index.find(word)
-        rows = [] if postings is None else postings.rows.tolist()
-        if postings is not None and postings.certain:
-            rows = rows if texts[rows[0]] == word else []
-        else:
-            rows = [row for row in rows if texts[row] == word]
-        assert rows == [row for row, text in enumerate(texts) if text == word]
+        assert searched(index, texts, word, block_entries) == expected.get(word, [])
 
 
-@pytest.mark.parametrize("count", [1, 1023, 1024, 1025, 2500])
-def test_every_word_of_many_pages_is_found(count: int) -> None:
-    occurrences = [(b"id%d" % number, number % 65_536) for number in range(count)]
+@pytest.mark.parametrize(("pages", "more"), [(0, 1), (1, -1), (1, 0), (1, 1), (2, 0), (2, 700)])
+def test_every_word_of_many_pages_is_found(pages: int, more: int) -> None:
+    words = words_in_order(pages * page_hashes() + more)
+    occurrences = [(word, 13 * number) for number, word in enumerate(words)]
+    value = value_of(occurrences, 64)
+    assert PagedValue(MAGIC, value).keys.tolist() == list(map(hash_of, words[:: page_hashes()]))
+    by_hash = rows_by_hash(occurrences)
+    index = PostingsIndex(value)
+    for word in [*words, *(b"no%d" % number for number in range(200))]:
+        assert found(index, word) == kept(by_hash.get(hash_of(word), []), 64)
+
+
+def test_more_hashes_than_are_encoded_at_once() -> None:
+    """At both ends of each page are lists of all kinds."""
+    words = words_in_order(67_000)
+    occurrences = [(word, 7919 * number % 65_536) for number, word in enumerate(words)]
+    begins = range(page_hashes(), len(words) - 4, page_hashes())
+    edges = [begin + shift for begin in begins for shift in range(-4, 4)]
+    for place in edges:
+        occurrences += spread(words[place], (RARE + 4, FREQUENT + 4, 1)[place % 3], place)
+    by_hash = rows_by_hash(occurrences)
     index = PostingsIndex(value_of(occurrences))
-    for word, row in occurrences:
-        assert row in found(index, word)
-    absent = [b"no%d" % number for number in range(200)]
-    known = {hash_word(word) for word, _ in occurrences}
-    for word in absent:
-        assert bool(found(index, word)) == (hash_word(word) in known)
+    for place in [*edges, *range(0, len(words), 37), len(words) - 1]:
+        assert found(index, words[place]) == kept(by_hash[hash_of(words[place])])
 
 
-@pytest.mark.parametrize("count", [1, FREQUENT - 1, FREQUENT, FREQUENT + 1, 65_536])
-def test_of_a_frequent_word_the_first_row_and_the_number_are_kept(count: int) -> None:
+@pytest.mark.parametrize("block_entries", BLOCK_ENTRIES)
+@pytest.mark.parametrize("count", [*COUNTS, 65_536])
+def test_how_often_a_word_comes_decides_what_is_kept(count: int, block_entries: int) -> None:
     rows = list(range(65_536 - count, 65_536))
     others = [(b"id%d" % number, number) for number in range(1500)]
     occurrences = [*others, *((b"x1", row) for row in reversed(rows)), (b"x1", rows[0])]
-    index = PostingsIndex(value_of(occurrences))
+    index = PostingsIndex(value_of(occurrences, block_entries))
     postings = index.find(b"x1")
     assert postings is not None
-    assert postings.count == count
-    assert postings.is_whole == (count < FREQUENT)
-    assert postings.rows.tolist() == (rows if count < FREQUENT else rows[:1])
     assert postings.certain
-    for word, row in others:
-        assert row in found(index, word)
+    assert postings.count == count
+    assert postings.is_rare == (count <= RARE)
+    assert postings.is_whole == (RARE < count < FREQUENT)
+    if count <= RARE:
+        assert postings.blocks.tolist() == sorted({row // block_entries for row in rows})
+        assert postings.rows.tolist() == []
+    else:
+        assert postings.blocks.tolist() == []
+        assert postings.rows.tolist() == (rows if count < FREQUENT else rows[:1])
+    by_hash = rows_by_hash(occurrences)
+    for word, _ in others:
+        assert found(index, word) == kept(by_hash[hash_of(word)], block_entries)
 
 
-def test_frequent_words_leave_the_lists_beside_them_alone() -> None:
-    words = [b"n%d" % number for number in range(1200)]
-    counts = [1 + 97 * number % 300 for number in range(1200)]
-    occurrences = [(w, row) for w, count in zip(words, counts, strict=True) for row in range(count)]
+@pytest.mark.parametrize("block_entries", [64, 2048, 4096])
+def test_the_blocks_of_a_rare_word_are_exactly_those_of_its_rows(block_entries: int) -> None:
+    last = 65_536 // block_entries - 1
+    edge = block_entries
+    lists = [
+        ([0], [0]),
+        ([edge - 1], [0]),
+        ([edge], [1]),
+        ([65_535], [last]),
+        ([edge - 1, edge], [0, 1]),
+        ([0, 65_535], [0, last]),
+        ([*range(edge, edge + RARE)], [1]),
+        ([*range(edge - 2, edge + RARE - 2)], [0, 1]),
+        ([edge * number for number in range(RARE)], list(range(RARE))),
+        (
+            [edge * (last - number) + 1 for number in range(RARE)],
+            list(range(last - RARE + 1, last + 1)),
+        ),
+    ]
+    occurrences = [(b"r%d" % number, row) for number, (rows, _) in enumerate(lists) for row in rows]
+    index = PostingsIndex(value_of(occurrences, block_entries))
+    for number, (rows, blocks) in enumerate(lists):
+        assert found(index, b"r%d" % number) == ([], blocks, len(rows))
+
+
+@pytest.mark.parametrize("block_entries", [64, 2048, 4096])
+def test_lists_of_all_kinds_lie_beside_each_other(block_entries: int) -> None:
+    """In many pages, in no order."""
+    counts = [COUNTS[number * 7919 % 1009 % len(COUNTS)] for number in range(600)]
+    counts += [1 + number % 3 for number in range(4400)]
+    occurrences: Occurrences = []
+    for number, count in enumerate(counts):
+        occurrences += spread(b"n%d" % number, count, 97 * number)
+    by_hash = rows_by_hash(occurrences)
+    value = value_of(occurrences, block_entries)
+    assert len(PagedValue(MAGIC, value)) > 2
+    index = PostingsIndex(value)
+    for number in range(len(counts)):
+        word = b"n%d" % number
+        assert found(index, word) == kept(by_hash[hash_of(word)], block_entries)
+
+
+@pytest.mark.parametrize(
+    "counts",
+    [
+        (1, RARE + 1, FREQUENT),
+        (RARE + 1, 1, FREQUENT),
+        (RARE, 1, RARE + 1),
+        (RARE + 1, RARE + 2, 1),
+    ],
+)
+def test_each_page_may_have_lists_of_one_kind_only(counts: tuple[int, int, int]) -> None:
+    words = words_in_order(2 * page_hashes() + 100)
+    occurrences: Occurrences = []
+    for number, word in enumerate(words):
+        occurrences += spread(word, counts[number // page_hashes()], 11 * number)
+    by_hash = rows_by_hash(occurrences)
     index = PostingsIndex(value_of(occurrences))
-    by_hash: dict[int, int] = {}
-    for word, count in zip(words, counts, strict=True):
-        by_hash[hash_word(word)] = max(by_hash.get(hash_word(word), 0), count)
     for word in words:
-        postings = index.find(word)
-        assert postings is not None
-        assert postings.count == by_hash[hash_word(word)]
-        whole = list(range(postings.count))
-        assert postings.rows.tolist() == (whole if postings.is_whole else [0])
+        assert found(index, word) == kept(by_hash[hash_of(word)])
+
+
+def test_a_page_is_what_the_document_says() -> None:
+    """`docs/format/index.md`: the header, and four columns of planes."""
+    occurrences = [
+        *spread(b"once1", 1, 65_535),
+        *spread(b"rare1", RARE, 300),
+        *spread(b"listed1", RARE + 1, 70),
+        *spread(b"listed2", FREQUENT - 1, 5, 256),
+        *spread(b"often1", FREQUENT, 40_000, 1),
+    ]
+    by_hash = rows_by_hash(occurrences)
+    paged = PagedValue(MAGIC, value_of(occurrences, 64))
+    page = paged.page(0)
+    n, k, m, *widths = struct.unpack_from("<3I4B", page)
+    columns, at = [], 16
+    for count, width in zip((n, n, k, m), widths, strict=True):
+        columns.append(from_planes(page[at : at + count * width], count, np.uint32).tolist())
+        at += count * width
+    assert at == len(page)
+    gaps, less, blocks, rows = columns
+    assert paged.keys.tolist() == list(by_hash)[:1]
+    assert gaps == [0, *np.diff(list(by_hash)).tolist()]
+    assert less == [len(each) - 1 for each in by_hash.values()]
+    few = [[row // 64 for row in each] for each in by_hash.values() if len(each) <= RARE]
+    assert blocks == steps_of(few)
+    more = [each for each in by_hash.values() if len(each) > RARE]
+    assert rows == steps_of([each if len(each) < FREQUENT else each[:1] for each in more])
+
+
+def steps_of(lists: list[list[int]]) -> list[int]:
+    """Of each the first item as it is, then differences."""
+    return [step for each in lists for step in np.diff(each, prepend=0).tolist()]
 
 
 def test_a_frequent_hash_of_two_words_is_uncertain() -> None:
@@ -241,13 +427,19 @@ def test_a_frequent_hash_of_two_words_is_uncertain() -> None:
 
 def small_value() -> bytes:
     one, other = next(iter(words_by_hash().values()))[:2]
-    return value_of([(one, 1), (other, 2), (b"id7", 3), (b"id8", 300), (b"id7", 70)])
+    some = [(one, 1), (other, 2), (b"id7", 3), (b"id8", 300), (b"id7", 70)]
+    return value_of([*some, *spread(b"id9", 20, 5), *spread(b"id10", 300, 7)], 64)
 
 
 def look(value: bytes) -> object:
     index = PostingsIndex(value)
     one, other = next(iter(words_by_hash().values()))[:2]
-    return [found(index, word) for word in (one, other, b"id7", b"id8")]
+    return [found(index, word) for word in (one, other, b"id7", b"id8", b"id9", b"id10")]
+
+
+def test_the_small_value_has_lists_of_all_kinds() -> None:
+    rare: list[Kept] = [([], [0], 2), ([], [0], 2), ([], [0, 1], 2), ([], [4], 1)]
+    assert look(small_value()) == [*rare, (list(range(5, 4200, 211)), [], 20), ([7], [], 300)]
 
 
 def test_every_truncation_is_detected() -> None:
@@ -267,13 +459,13 @@ def test_words_far_from_each_other_share_a_hash_too() -> None:
     one, other = next(words for words in words_by_hash().values() if len(words) == 2)
     between = [(b"%d" % (row % 7), row % 4096) for row in range(600_000)]
     occurrences = [(one, 5), (b"once1", 5), *between, (one, 6), (other, 9)]
-    index = PostingsIndex(value_of(occurrences))
+    index = PostingsIndex(value_of(occurrences, 4))
     for word in (one, other):
-        assert found(index, word) == [5, 6, 9]
+        assert found(index, word) == ([], [1, 2], 3)
         postings = index.find(word)
         assert postings is not None
         assert not postings.certain
-    assert found(index, b"once1") == [5]
+    assert found(index, b"once1") == ([], [1], 1)
     for digit in range(7):
         postings = index.find(b"%d" % digit)
         assert postings is not None

@@ -56,6 +56,26 @@ def test_where_variables_begin(sizes: list[int], data: st.DataObject) -> None:
     assert found.tolist() == [sum(sizes[:place]) for place in places]
 
 
+@given(st.lists(st.integers(1, 300), min_size=1, max_size=20))
+def test_which_variable_holds_a_byte(sizes: list[int]) -> None:
+    lengths = Lengths(np.array(sizes, np.uint16))
+    expected = [
+        (which, sum(sizes[:which]), size) for which, size in enumerate(sizes) for _ in range(size)
+    ]
+    assert [lengths.holding(offset) for offset in range(sum(sizes))] == expected
+
+
+@pytest.mark.parametrize("count", [1023, 1024, 1025, 3000])
+def test_which_of_many_variables_holds_a_byte(count: int) -> None:
+    sizes = [1 + number * 7919 % 255 for number in range(count)]
+    lengths = Lengths(np.array(sizes, np.uint8))
+    begin = 0
+    for which, size in enumerate(sizes):
+        for offset in {begin, begin + size // 2, begin + size - 1}:
+            assert lengths.holding(offset) == (which, begin, size)
+        begin += size
+
+
 @pytest.mark.parametrize("text", ["1", "a 1 b 2", "1 2 3 a1 b2", "none"])
 def test_all_texts_of_one_template(text: str) -> None:
     block, templates = split([text, text.replace("1", "10"), text])

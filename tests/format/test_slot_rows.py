@@ -22,7 +22,8 @@ def test_it_is_the_inverse_of_the_layout(data: st.DataObject) -> None:
             expected[place] = (row, code, slot)
     assert sorted(expected) == list(range(layout.variables))
     where = SlotRows(codes, slots)
-    for some in (list(expected), list(expected)[::2], []):
+    every = list(expected)
+    for some in (every, every[::2], every[-4:], every[-5:], *[[place] for place in every], []):
         places = where.locate(np.array(some, np.int64))
         found = zip(places.rows.tolist(), places.codes.tolist(), places.slots.tolist(), strict=True)
         assert list(found) == [expected[place] for place in some]

@@ -90,6 +90,21 @@ def test_the_rows_of_the_variables_can_be_computed(texts: list[str]) -> None:
 
 
 @unhurried
+@given(st.lists(TEXTS, min_size=1, max_size=3))
+def test_the_variables_of_each_slot_are_counted(groups: list[list[str]]) -> None:
+    codes = TemplateCodes()
+    blocks = [split(texts, codes)[0] for texts in groups]
+    slots = slots_of(codes.texts())
+    for block in blocks:
+        of_code = block.codes.tolist()
+        expected = [
+            of_code.count(code) for code in sorted(set(of_code)) for _ in range(slots[code])
+        ]
+        assert block.per_slot.tolist() == expected
+        assert sum(expected) == len(block.lengths)
+
+
+@unhurried
 @given(st.lists(TEXTS, min_size=2, max_size=3))
 def test_blocks_share_their_templates(groups: list[list[str]]) -> None:
     codes = TemplateCodes()

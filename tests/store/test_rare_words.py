@@ -1,0 +1,96 @@
+"""Words with digits that stand in a few entries of a chunk: the index names their blocks, and what
+the messages say decides."""
+
+import random
+from collections.abc import Iterator
+
+import pytest
+from frozen_answers import assert_finds, assert_worth_asking
+from store_world import World, entry, new_world
+
+from logd.format.postings import RARE
+from logd.query.match import matches
+from logd.query.syntax import parse_search
+from logd.store.limits import StoreLimits
+
+COUNT = 3000
+BLOCK = 256
+LAST = COUNT - 1
+
+NEIGHBOURS = {20: "pair zzzz9081", 21: "pair 7263zzzz"}
+"""Side by side where the block keeps them: their end and beginning are a rare word, which is
+neither of them."""
+
+OFTEN = "abc123"
+"""Stands within other variables more often than it is looked for one by one."""
+
+RARE_ONES = {
+    "7f3a9c41d2e8b605": [0],
+    "7f3a9c41d2e8b6051": [1],  # begins with the one before
+    "x7f3a9c41d2e8b605": [2],
+    "90817263": [30, BLOCK - 1],  # at the edges of blocks and of the chunk
+    "90817264": [BLOCK],
+    "90817265": [LAST],
+    "4e5d": [5, BLOCK + 5],  # too short to be looked for as it stands
+    "once7twice7": [700, 700],  # twice in one message
+    "fewer0": [40 * n for n in range(RARE - 1)],
+    "rare0": [300 * n + 7 for n in range(RARE)],
+    "listed0": [300 * n + 7 for n in range(RARE + 1)],
+    "together0": [2 * BLOCK + n for n in range(RARE)],  # one block for all
+    "ABCDEF0123": [900],
+    "größe77": [901, 1901],
+    OFTEN: [10, 2010],
+}
+SEARCHES = [
+    *RARE_ONES, "abcdef0123", "AbCdEf0123", "7F3A9C41D2E8B605", "7f3a9c41d2e8b60",
+    "f3a9c41d2e8b605", "once7 twice7", '"rare0 listed0"', '"listed0 rare0"', "rare0 listed0",
+    "rare0 OR fewer0", "-rare0", "rare0 -listed0", '"id 7f3a9c41d2e8b605"',
+    '"7f3a9c41d2e8b605 end"', '"id 90817264 end"', "90817264 OR 90817265",
+    '"once7twice7 once7twice7"', "x" + OFTEN, "message:rare0", "source:rare0", "rare0 fewer0",
+    '"größe77 end"', "rare00", "bc123", "together0",
+]  # fmt: skip
+
+
+def messages() -> list[str]:
+    chance = random.Random(31)
+    words: list[list[str]] = [["id"] for _ in range(COUNT)]
+    for word, rows in RARE_ONES.items():
+        for row in rows:
+            words[row].append(word)
+    for row, said in enumerate(words):
+        said += ["end", f"x{OFTEN}", f"n{chance.randrange(50)}"][: chance.randrange(4)]
+        if row % 3 == 0:
+            said.append(f"{chance.getrandbits(40):010x}")
+    return [NEIGHBOURS.get(row) or " ".join(said) for row, said in enumerate(words)]
+
+
+@pytest.fixture(scope="module")
+def world() -> Iterator[World]:
+    limits = StoreLimits(min_free_disk_bytes=0, block_entries=BLOCK)
+    with new_world(limits) as opened:
+        opened.store_entries([entry(text, at) for at, text in enumerate(messages())])
+        opened.project.freeze()
+        (chunk,) = opened.project.snapshot().chunks
+        assert chunk.blocks() == -(-COUNT // BLOCK)
+        yield opened
+
+
+@pytest.mark.parametrize("text", SEARCHES)
+def test_it_finds_what_the_messages_themselves_say(world: World, text: str) -> None:
+    node = parse_search(text)
+    assert node is not None
+    expected = [n for n, said in enumerate(messages()) if matches(node, said, "test", (), b"{}")]
+    assert_finds(world, text, expected)
+
+
+def test_every_word_that_is_there_is_found(world: World) -> None:
+    rows: dict[str, list[int]] = {}
+    for row, said in enumerate(messages()):
+        for word in dict.fromkeys(said.split()):
+            rows.setdefault(word, []).append(row)
+    for word in [word for word in rows if len(rows[word]) <= RARE][:200]:
+        assert_finds(world, word, rows[word])
+
+
+def test_the_searches_are_worth_asking(world: World) -> None:
+    assert_worth_asking(world, SEARCHES, COUNT)
