@@ -143,10 +143,12 @@ async def serve(
     """
     with _data_directory(config) as layout, _control(layout) as control:
         async with _logs(config, layout) as logs, trio.open_nursery() as nursery:
-            identity = Identity(control, logs)
+            identity = Identity(control, logs.desks)
             services = Services(
                 identity=identity,
-                logs=logs,
+                ingest=logs.ingest,
+                queries=logs.queries,
+                deputy=logs.deputy,
                 random_bytes=os.urandom,
                 max_body_bytes=config.max_body_bytes,
                 serving=lambda: not stop.is_set(),

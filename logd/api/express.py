@@ -20,8 +20,8 @@ from logd.api.operations.ingest import receipt
 from logd.api.reading import bearer_secret, idempotency_key
 from logd.api.service import Services
 from logd.control.model import KeyPrincipal
-from logd.daemon.deputy import Commit, Deputy
-from logd.daemon.intake import Ingested
+from logd.daemon.bodies import Ingested
+from logd.daemon.deputy import Commit
 from logd.entry import ProjectId
 from logd.errors import LogdError
 
@@ -67,7 +67,8 @@ class _Taken(NamedTuple):
 class Express:
     def __init__(self, services: Services) -> None:
         self._control = services.control
-        self._logs = services.logs
+        self._ingest = services.ingest
+        self.deputy = services.deputy
         self._request_ids = RequestIds(services.random_bytes)
         self._max_body_bytes = min(services.max_body_bytes, MAX_BODY_BYTES)
         self._taken: list[_Taken] = []
@@ -80,19 +81,15 @@ class Express:
         self._taken.append(_Taken(ticket, body, told))
         return True
 
-    @property
-    def deputy(self) -> Deputy:
-        return self._logs.deputy
-
     def take_commit(self) -> Commit | None:
         """What was taken, for the deputy; None where there is none, or it is committed soon."""
         self._begin_all()
-        return self._logs.take_commit()
+        return self._ingest.take_commit()
 
     def commit_soon(self) -> None:
         """What was taken is committed when the disk has time."""
         self._begin_all()
-        self._logs.commit_soon()
+        self._ingest.commit_soon()
 
     def _begin_all(self) -> None:
         taken, self._taken = self._taken, []
@@ -128,7 +125,7 @@ class Express:
         bodies = [request.body for request in group]
         try:
             answer = partial(self._answer, group)
-            return self._logs.ingest_soon(project, bodies, group[0].ticket.ndjson, answer)
+            return self._ingest.store_soon(project, bodies, group[0].ticket.ndjson, answer)
         except LogdError:  # `Api.answer` meets it again, and tells the client
             return False
         except Exception:  # noqa: BLE001  # the root of a group: nothing of it was done

@@ -14,7 +14,7 @@ from msgspec import UNSET
 
 from logd.api import log_schema
 from logd.api.exchange import Call, Response, json_response, raw_json_response
-from logd.daemon.logs import Page
+from logd.daemon.queries import Page
 from logd.entry import Entry, ProjectId
 
 SLICE_BYTES: Final = 1 << 20

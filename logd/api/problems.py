@@ -14,7 +14,7 @@ from logd.api import errors as wire
 from logd.api.errors import Fault
 from logd.api.exchange import Header, Response
 from logd.control import errors as control
-from logd.daemon.intake import IdempotencyConflict
+from logd.daemon.ingest import IdempotencyConflict
 from logd.errors import (
     BadQuery,
     Cancelled,

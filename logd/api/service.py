@@ -7,18 +7,23 @@ from logd.api.errors import Unauthenticated
 from logd.api.exchange import Call
 from logd.control.model import UserId
 from logd.control.store import Control
+from logd.daemon.deputy import Deputy
 from logd.daemon.identity import Identity
-from logd.daemon.logs import Logs
+from logd.daemon.ingest import Ingest
+from logd.daemon.queries import Queries
 from logd.entry import RandomBytes
 
 
 @dataclass(frozen=True)
 class Services:
     """`max_body_bytes` bounds an ingest body, as sent and decompressed. `serving`: whether the
-    daemon wants new requests; when it is stopping it does not. `openapi`: makes the document."""
+    daemon wants new requests; when it is stopping it does not. `openapi`: makes the document.
+    `deputy`: of the event loop, for the commits of `ingest`."""
 
     identity: Identity
-    logs: Logs
+    ingest: Ingest
+    queries: Queries
+    deputy: Deputy
     random_bytes: RandomBytes
     max_body_bytes: int
     serving: Callable[[], bool]

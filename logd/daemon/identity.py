@@ -12,7 +12,7 @@ from typing import Final, ParamSpec, TypeVar
 import trio
 
 from logd.control.store import Control
-from logd.daemon.logs import Logs
+from logd.daemon.desks import Desks
 from logd.entry import ProjectId
 from logd.errors import NoSuchProject, StorageFailed, StorageFull
 
@@ -27,9 +27,9 @@ _WRITER_THREADS: Final = 2
 class Identity:
     """`control`: the methods that answer from memory, for the loop. The others go by `change`."""
 
-    def __init__(self, control: Control, logs: Logs) -> None:
+    def __init__(self, control: Control, desks: Desks) -> None:
         self.control = control
-        self._logs = logs
+        self._desks = desks
         self._limiter = trio.CapacityLimiter(_WRITER_THREADS)
         self._purging = trio.Lock()
 
@@ -61,7 +61,7 @@ class Identity:
 
     async def _remove_logs(self, project_id: ProjectId) -> None:
         try:
-            await self._logs.delete_project(project_id)
+            await self._desks.delete_project(project_id)
         except NoSuchProject:
             pass  # it never had logs, or another call was faster
         except (StorageFailed, StorageFull) as error:

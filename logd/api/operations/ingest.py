@@ -9,7 +9,7 @@ from logd.api.problems import entry_faults
 from logd.api.reading import idempotency_key
 from logd.api.service import Services
 from logd.control.model import KeyPrincipal
-from logd.daemon.intake import Ingested
+from logd.daemon.bodies import Ingested
 
 
 def check_head(head: Head, query: dict[str, str]) -> None:
@@ -34,7 +34,7 @@ async def ingest(services: Services, call: Call) -> Response:
     if not isinstance(call.principal, KeyPrincipal):
         raise Unauthenticated("credential_missing", "this needs an API key")
     partial = call.query.get("partial") == "true"
-    done = await services.logs.ingest(
+    done = await services.ingest.store(
         call.principal.project_id,
         call.body,
         ndjson=content.is_ndjson(call.head),

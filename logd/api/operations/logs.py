@@ -9,6 +9,7 @@ from logd.api.log_pages import page_response
 from logd.api.service import Services
 from logd.entry import LEVEL_CODE, LEVELS, ProjectId
 from logd.errors import BadQuery
+from logd.format.logid import log_id
 from logd.query.ast import Filter
 from logd.query.syntax import parse_search
 from logd.timestamps import parse_timestamp
@@ -20,24 +21,21 @@ _LOST_PLUS: Final = re.compile(r"(.*\d\d:\d\d(?:\.\d+)?) (\d\d:\d\d)")
 
 async def list_page(services: Services, call: Call) -> Response:
     project = ProjectId(call.params["projectId"])
-    page = await services.logs.list_page(
+    page = await services.queries.list_page(
         project, read_filter(call.query), _limit(call.query), call.query.get("cursor")
     )
     return await page_response(project, page, call, services.max_body_bytes)
 
 
 async def stats(services: Services, call: Call) -> Response:
-    counts = await services.logs.stats(ProjectId(call.params["projectId"]))
+    counts = await services.queries.stats(ProjectId(call.params["projectId"]))
     return json_response(log_schema.Stats(*counts))
 
 
 async def show(services: Services, call: Call) -> Response:
     project = ProjectId(call.params["projectId"])
-    log_id = call.params["logId"]
-    entry = await services.logs.entry(project, log_id)
-    return json_response(
-        log_schema.log_entry(project, services.logs.log_id(project, entry.seq), entry)
-    )
+    entry = await services.queries.entry(project, call.params["logId"])
+    return json_response(log_schema.log_entry(project, log_id(project, entry.seq), entry))
 
 
 def read_filter(query: dict[str, str]) -> Filter:

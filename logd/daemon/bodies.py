@@ -8,7 +8,6 @@ import msgspec
 import trio
 
 from logd.entry import ProjectId, Seq
-from logd.errors import LogdError
 from logd.format.body import (
     Batch,
     EntryError,
@@ -21,10 +20,6 @@ from logd.format.wal import Idempotency
 from logd.store.project import Request
 
 _INLINE_DECODE_BYTES: Final = 512 << 10
-
-
-class IdempotencyConflict(LogdError):
-    """The Idempotency-Key was used with another request in the last 24 hours."""
 
 
 class Ingested(msgspec.Struct, frozen=True):
