@@ -141,8 +141,9 @@ async def serve(
 
     Raises DirectoryLocked, UnsupportedFormat, BadConfig and OSError before anything is served.
     """
+    cores = len(os.sched_getaffinity(0))
     with _data_directory(config) as layout, _control(layout) as control:
-        async with _logs(config, layout) as logs, trio.open_nursery() as nursery:
+        async with _logs(config, layout, cores) as logs, trio.open_nursery() as nursery:
             identity = Identity(control, logs.desks)
             services = Services(
                 identity=identity,
@@ -160,6 +161,7 @@ async def serve(
                 limits_of(config, _descriptors()),
                 _tls(config),
                 PooledRandom(),
+                cores,
                 api if lane else None,
             )
             listeners = await open_listeners(config.listen, _inherited(config, environ))
@@ -205,13 +207,20 @@ def store_limits(config: Config) -> StoreLimits:
     )
 
 
-def _logs(config: Config, layout: DataLayout) -> AbstractAsyncContextManager[Logs]:
+def _logs(config: Config, layout: DataLayout, cores: int) -> AbstractAsyncContextManager[Logs]:
     builder = BuildProcess(config.build_in == "process")
     store = Store(OsFiles(), layout, store_limits(config), time.time_ns, builder)
     relaxed = config.durability == "interval"
     interval_s = config.sync_interval_ms / 1000 if relaxed else None
-    scanners = min(config.scan_processes, os.cpu_count() or 1)
-    return open_logs(store, time.time_ns, config.query_threads, interval_s, builder.rest, scanners)
+    return open_logs(
+        store,
+        time.time_ns,
+        config.query_threads,
+        interval_s,
+        builder.rest,
+        config.scan_processes,
+        cores,
+    )
 
 
 @cache

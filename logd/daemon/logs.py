@@ -35,14 +35,15 @@ async def open_logs(
     sync_interval_s: float | None,
     rest: Callable[[], None],
     scan_processes: int,
+    cores: int,
 ) -> AsyncIterator[Logs]:
     """Logs on an open store, with their background tasks; the store is closed at the end. `rest()`
     ends what the store's chunk builder holds on to, until it is needed again. `scan_processes`:
-    at most so many scan chunks for queries."""
+    at most so many scan chunks for queries. `cores`: those that the daemon may use."""
     async with trio.open_nursery() as nursery:
         threads = Threads(query_threads)
         cache_bytes = store.limits.cache_bytes
-        scanner = ScanProcesses(scan_processes, cache_bytes, threads.wal.is_busy)
+        scanner = ScanProcesses(scan_processes, cache_bytes, threads.wal.is_busy, cores=cores)
         deputy = Deputy(threads.wal)
         upkeep = Upkeep(threads, rest)
         desks = Desks(store, threads, nursery, deputy, upkeep, sync_interval_s)

@@ -42,20 +42,23 @@ _CACHE_SHARE: Final = 4
 
 
 class ScanProcesses:
-    """A `Scanner`. `most`: processes; with 0 all is scanned here. `cache_bytes`: what the daemon
-    itself may keep of chunks; each process keeps a fourth of that. `is_writing()`: entries come in,
-    and go first."""
+    """A `Scanner`. `most`: processes, of which there is one a core at most; with 0 all is scanned
+    here. `cache_bytes`: what the daemon itself may keep of chunks; each process keeps a fourth of
+    that. `is_writing()`: entries come in, and go first. `cores`: those that may be used."""
 
     def __init__(
         self,
         most: int,
         cache_bytes: int,
         is_writing: Callable[[], bool],
+        *,
+        cores: int,
         quiet_seconds: float = QUIET_SECONDS,
     ) -> None:
         self._is_writing = is_writing
         self._quiet_seconds = quiet_seconds
-        self._most = most
+        self._most = min(most, cores)
+        self._most_beside_writers = min(self._most, max(1, cores - 1))
         self._cache_bytes = cache_bytes // _CACHE_SHARE
         self._changed = threading.Condition()
         self._idle: list[_Worker] = []
@@ -177,8 +180,7 @@ class ScanProcesses:
     def _at_once(self) -> int:
         """How many may be at work. One core is left to those who write: where all are taken they
         wait for a tick of the system's clock, now and then, at every step."""
-        cores = os.cpu_count() or 1
-        return min(self._most, max(1, cores - 1)) if self._is_writing() else self._most
+        return self._most_beside_writers if self._is_writing() else self._most
 
     @property
     def ready(self) -> int:

@@ -60,9 +60,11 @@ class Platform:
         give_back: Callable[[int], None],
         encode: Callable[[Response, float], tuple[bytes, bool]],
         complaints: Complaints,
+        cores: int,
     ) -> None:
         """`express`: commits what was begun; `give_back(count)`: so many bytes are held no more;
-        `encode(response, now)`: its bytes, and whether the connection goes on after it."""
+        `encode(response, now)`: its bytes, and whether the connection goes on after it;
+        `cores`: those that the process may use."""
         self._express = express
         self.deputy = express.deputy
         self.begin = begin
@@ -72,7 +74,7 @@ class Platform:
         self.answered: set[Spot] = set()
         """Those whose clients may be about to send the next request."""
         self._patience = Patience()
-        self._may_linger = len(os.sched_getaffinity(0)) > 1  # others use a core meanwhile
+        self._may_linger = cores > 1  # others use a core meanwhile
         self._epoll = select.epoll()
         self._spots: dict[int, Spot] = {}
 

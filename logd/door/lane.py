@@ -47,8 +47,10 @@ class Lane:
         random_bytes: RandomBytes,
         server_headers: Callable[[], list[tuple[bytes, bytes]]],
         complaints: Complaints,
+        cores: int,
     ) -> None:
-        """`server_headers()`: what the HTTP server adds to every response."""
+        """`server_headers()`: what the HTTP server adds to every response; `cores`: those that the
+        process may use."""
         self._api = api
         self._limits = limits
         self._memory = memory
@@ -59,7 +61,7 @@ class Lane:
         self._connections: set[_Connection] = set()
         self._stopping = False
         self._platform = Platform(
-            self._begin, api.express, memory.give_back, self._encode_kept, complaints
+            self._begin, api.express, memory.give_back, self._encode_kept, complaints, cores
         )
 
     def stop(self) -> None:

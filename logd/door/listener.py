@@ -68,10 +68,12 @@ class Door:
         limits: Limits,
         tls: ssl.SSLContext | None,
         random_bytes: RandomBytes,
+        cores: int,
         api: Api | None = None,
     ) -> None:
         """`make_app`: is called in a thread when the first connection needs the HTTP server;
-        `api`: what the fast lane answers from; without it there is no lane."""
+        `cores`: those that the process may use; `api`: what the fast lane answers from; without it
+        there is no lane."""
         self._make_app = make_app
         self._limits = limits
         self._tls = tls
@@ -90,6 +92,7 @@ class Door:
                 random_bytes,
                 lambda: [date_header(time.time())],
                 self._complaints,
+                cores,
             )
         self._streams: set[GuardedStream] = set()
         self._one_less = trio.Event()

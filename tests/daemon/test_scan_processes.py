@@ -72,7 +72,7 @@ def workers() -> list[int]:
 
 @pytest.fixture
 def processes() -> Iterator[ScanProcesses]:
-    scanner = ScanProcesses(2, CACHE_BYTES, lambda: False)
+    scanner = ScanProcesses(2, CACHE_BYTES, lambda: False, cores=2)
     try:
         yield scanner
     finally:
@@ -145,7 +145,7 @@ def found_by(scanner: Scanner, world: World, text: str, limit: int = 10_000) -> 
 @pytest.mark.parametrize("text", SEARCHES)
 @pytest.mark.parametrize("limit", [3, 10_000])
 def test_searches_find_the_same(world: World, text: str, limit: int) -> None:
-    scanner = ScanProcesses(2, CACHE_BYTES, lambda: False)
+    scanner = ScanProcesses(2, CACHE_BYTES, lambda: False, cores=2)
     try:
         warmed(scanner, world.project.snapshot().chunks[0])
         here = found_by(ScanHere(), world, text, limit)
@@ -178,11 +178,47 @@ def test_a_few_scans_start_no_process(processes: ScanProcesses, chunk: ChunkRead
 
 
 def test_without_processes_all_is_scanned_here(chunk: ChunkReader) -> None:
-    scanner = ScanProcesses(0, CACHE_BYTES, lambda: False)
+    scanner = ScanProcesses(0, CACHE_BYTES, lambda: False, cores=2)
     for _ in range(30):
         scan_here_too(scanner, chunk, META)
     assert workers() == []
     scanner.close()
+
+
+def test_there_is_one_process_a_core_at_most(chunk: ChunkReader) -> None:
+    scanner = ScanProcesses(2, CACHE_BYTES, lambda: False, cores=1)
+    try:
+        pids = warmed(scanner, chunk, 1)
+        for _ in range(50):
+            scan_here_too(scanner, chunk, META)
+        assert workers() == pids
+    finally:
+        scanner.close()
+
+
+def test_a_core_is_left_to_those_who_write(chunk: ChunkReader) -> None:
+    for cores, beside_writers in ((2, False), (3, True)):
+        writing = threading.Event()
+        scanner = ScanProcesses(2, CACHE_BYTES, writing.is_set, cores=cores)
+        try:
+            warmed(scanner, chunk)
+            assert is_shared_by_two(scanner)
+            writing.set()
+            assert is_shared_by_two(scanner) is beside_writers
+        finally:
+            scanner.close()
+
+
+def is_shared_by_two(scanner: Scanner) -> bool:
+    """Where it is not, nobody is given any work."""
+    both = threading.Barrier(2)
+    taken: list[int] = []
+
+    def work() -> None:
+        taken.append(both.wait(PATIENCE_SECONDS))
+
+    scanner.share(work)
+    return sorted(taken) == [0, 1]
 
 
 def test_who_was_cancelled_leaves_no_reply_for_the_next(
@@ -259,7 +295,7 @@ def test_a_job_that_fits_no_message_is_done_here(
 
 
 def test_they_rest_when_nobody_needs_them(chunk: ChunkReader) -> None:
-    scanner = ScanProcesses(2, CACHE_BYTES, lambda: False, quiet_seconds=0.5)
+    scanner = ScanProcesses(2, CACHE_BYTES, lambda: False, cores=2, quiet_seconds=0.5)
     try:
         first = warmed(scanner, chunk)
         until(lambda: scanner.is_quiet)
@@ -276,7 +312,7 @@ def test_where_they_cannot_be_started_all_is_scanned_here(
 ) -> None:
     for program in ("/nowhere/python", "/bin/false"):
         monkeypatch.setattr(sys, "executable", program)
-        scanner = ScanProcesses(2, CACHE_BYTES, lambda: False)
+        scanner = ScanProcesses(2, CACHE_BYTES, lambda: False, cores=2)
         for _ in range(30):
             scan_here_too(scanner, chunk, META)
         scanner.close()
@@ -326,7 +362,7 @@ def test_they_end_with_their_daemon(tmp_path: Path) -> None:
     script = (
         "import os, sys; sys.path[:0] = sys.argv[1:]\n"
         "import test_scan_processes as t\n"
-        "scanner = t.ScanProcesses(2, t.CACHE_BYTES, lambda: False)\n"
+        "scanner = t.ScanProcesses(2, t.CACHE_BYTES, lambda: False, cores=2)\n"
         "with t.new_world(t.LIMITS) as world:\n"
         "    world.store_entries([t.entry(t.said(n), n) for n in range(t.ENTRIES)])\n"
         "    world.project.freeze()\n"

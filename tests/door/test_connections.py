@@ -35,7 +35,8 @@ async def served(app: QuartTrio) -> AsyncIterator[int]:
         app.nursery = nursery
         listeners = await open_listeners(LOOPBACK, [])
         stop = trio.Event()
-        nursery.start_soon(Door(lambda: app, LIMITS, None, os.urandom).serve, listeners, stop)
+        door = Door(lambda: app, LIMITS, None, os.urandom, cores=2)
+        nursery.start_soon(door.serve, listeners, stop)
         yield listeners[0].socket.getsockname()[1]
         stop.set()
 
