@@ -40,7 +40,6 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from logd.format.ascending import distinct
 from logd.format.columns import from_planes, narrowest, to_planes
 from logd.format.pages import PageDirectory, encode_pages
 from logd.format.word_hashes import OneOfEach, hash_word, shared_hashes, words_in
@@ -67,9 +66,9 @@ _NO_ROWS: Final = np.zeros(0, np.int64)
 
 class Postings(msgspec.Struct, frozen=True):
     """`count` entries hold the hash. `rows`: int64[k], ascending: all of them; the first where it
-    is a frequent one; none where it is a rare one. Then `blocks`, int64[k], ascending, each once,
-    are those in which they are, else there are none. `certain`: no two words of the chunk share
-    the hash, so one text decides for all."""
+    is a frequent one; none where it is a rare one. Then `blocks`, int64[count], ascending, has of
+    each entry the block, else nothing. `certain`: no two words of the chunk share the hash, so one
+    text decides for all."""
 
     rows: Int64s
     blocks: Int64s
@@ -326,7 +325,7 @@ def _find_in_page(page: bytes, gap: int, *, certain: bool) -> Postings | None:
     if count <= RARE:
         begin = int(np.add.reduce(before[is_rare], dtype=np.int64)) + np.count_nonzero(is_rare)
         blocks = _listed(page[at : at + k * block_width], k, block_width, int(begin), count)
-        return Postings(_NO_ROWS, distinct(blocks), count, certain)
+        return Postings(_NO_ROWS, blocks, count, certain)
     at += k * block_width
     listed = before[~is_rare & (before < FREQUENT - 1)]
     begin = np.count_nonzero(~is_rare) + int(np.add.reduce(listed, dtype=np.int64))

@@ -20,7 +20,12 @@ from logd.query.match import matches
 from logd.store.chunk_reader import ChunkReader
 from logd.store.page import Check
 from logd.store.phrases import Gaps, find_phrase, joined, may_be_variable
-from logd.store.scan import candidate_texts, fitting_variables, matching_variables
+from logd.store.scan import (
+    candidate_texts,
+    fitting_variables,
+    matching_variables,
+    unfolded_variables,
+)
 from logd.store.selection import Bools
 from logd.store.split_column import SplitColumn
 from logd.store.static_metas import StaticMetas
@@ -111,13 +116,26 @@ def _scan_variables(reader: ChunkReader, word: Word, found: Bools, check: Check)
         found[rows + reader.block_rows(block).start] = True
 
 
+def rows_of_rare_word(
+    column: SplitColumn, block: int, word: Word, most: int, check: Check
+) -> Int64s:
+    """The rows within a block that hold the word as a variable, ascending; at most so many do. In
+    most logs one word is written in one way, so a block is seldom folded."""
+    variables = unfolded_variables(column, block, word, most)
+    rows = _rows_of(column, block, variables, check)
+    return rows if len(rows) == most else rows_of_variables(column, block, word, check)
+
+
 def rows_of_variables(column: SplitColumn, block: int, word: Word, check: Check) -> Int64s:
     """The rows within a block one of whose variables matches the word, ascending."""
-    hits = matching_variables(column, block, word)
-    if not len(hits):
-        return hits
+    return _rows_of(column, block, matching_variables(column, block, word), check)
+
+
+def _rows_of(column: SplitColumn, block: int, variables: Int64s, check: Check) -> Int64s:
+    if not len(variables):
+        return variables
     check()
-    return distinct(column.slot_rows(block).locate(hits).rows)
+    return distinct(column.slot_rows(block).locate(variables).rows)
 
 
 def _scan_phrase(reader: ChunkReader, scan: PhraseScan, found: Bools, check: Check) -> None:

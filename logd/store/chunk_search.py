@@ -5,6 +5,7 @@ exactly. A word with a digit may also be a variable; the postings give the entri
 have its hash, and the text of one of them (or of each, where two words share the hash) decides.
 """
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import reduce
 from typing import Any
@@ -27,7 +28,7 @@ from logd.store.chunk_scans import (
     Scanner,
     VariableScan,
     phrase_places,
-    rows_of_variables,
+    rows_of_rare_word,
 )
 from logd.store.index import ProjectIndex
 from logd.store.page import Check
@@ -241,14 +242,14 @@ class ChunkSearch:
         return found
 
     def _rare(self, word: Word, blocks: Int64s) -> Int64s:
-        """The rows that hold the word as a variable, all in these blocks. What is decoded to find
-        them is what it takes to read them."""
+        """The rows that hold the word as a variable; of each, and of others perhaps, `blocks` has
+        the block. What is decoded to find them is what it takes to read them."""
         column = self._reader.messages_column(scan=True)
         found = []
-        for block in blocks.tolist():
+        for block, entries in Counter(blocks.tolist()).items():
             self._check()
-            rows = rows_of_variables(column, block, word, self._check)
-            rows += self._reader.block_rows(block).start
+            rows = rows_of_rare_word(column, block, word, entries, self._check)
+            rows = rows + self._reader.block_rows(block).start
             self._reader.remember_messages(rows[:_FEW_ROWS], column)
             found.append(rows)
         return np.concatenate(found)

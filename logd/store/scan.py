@@ -41,7 +41,8 @@ def matching_variables(column: SplitColumn, block: int, word: Word) -> Int64s:
     if not wanted.isascii():
         return _containing(column, block, wanted)
     if word.kind is WordKind.EXACT and len(wanted) >= _LONG_WORD:
-        few = _few_equal(column, block, wanted)
+        data = column.variable_data(block)
+        few = _few_equal(column, block, data if wanted.isdigit() else data.lower(), wanted)
         if few is not None:
             return few
     lengths = column.variable_lengths(block)
@@ -53,21 +54,34 @@ def matching_variables(column: SplitColumn, block: int, word: Word) -> Int64s:
     return hits[lengths[hits] >= len(wanted)]  # of too short ones the next was looked at
 
 
-def _few_equal(column: SplitColumn, block: int, wanted: bytes) -> Int64s | None:
-    """The variables that are the word, None where it occurs often: then arrays are quicker."""
+def unfolded_variables(column: SplitColumn, block: int, word: Word, most: int) -> Int64s:
+    """The same of an exact word, but those only that are written as the word is, in lower case, and
+    if `most` is one no other than the first; none where that is no quicker."""
+    wanted = word.text.encode()
+    if not wanted.isascii() or len(wanted) < _LONG_WORD:
+        return _NO_CODES
     data = column.variable_data(block)
-    folded = data if wanted.isdigit() else data.lower()
+    few = _few_equal(column, block, data, wanted, only_first=most == 1)
+    return _NO_CODES if few is None else few
+
+
+def _few_equal(
+    column: SplitColumn, block: int, data: bytes, wanted: bytes, *, only_first: bool = False
+) -> Int64s | None:
+    """The variables that are the word, in the block's data or its folded form; None where it occurs
+    often: then arrays are quicker."""
     found: list[int] = []
-    position = folded.find(wanted)
-    while position >= 0:
-        if len(found) == _FEW_FOUND:
-            return None
-        found.append(position)
-        position = folded.find(wanted, position + 1)
-    holding = [column.variable_at(block, position) for position in found]
-    size = len(wanted)
-    equal = [at for at, begin in zip(holding, found, strict=True) if at[1:] == (begin, size)]
-    return np.array([variable for variable, _, _ in equal], np.int64)
+    position = data.find(wanted)
+    for _ in range(_FEW_FOUND):
+        if position < 0:
+            return np.array(found, np.int64)
+        variable, begin, size = column.variable_at(block, position)
+        if begin == position and size == len(wanted):
+            found.append(variable)
+            if only_first:
+                return np.array(found, np.int64)
+        position = data.find(wanted, position + 1)
+    return None
 
 
 def fitting_variables(column: SplitColumn, block: int, word: Word, places: Int64s) -> Int64s:

@@ -73,12 +73,12 @@ class IndexedChunk:
 
     def _rare(self, word: str, postings: Postings) -> set[int]:
         """The blocks are looked through."""
-        blocks = set(postings.blocks.tolist())
+        blocks = postings.blocks.tolist()
         near = [row for row in range(len(self.rows)) if row // self.block_entries in blocks]
         holding = {row for row in near if word in words_of(self.rows[row].message)}
         if holding and postings.certain:
             assert len(holding) == postings.count
-            assert {row // self.block_entries for row in holding} == blocks
+            assert sorted(row // self.block_entries for row in holding) == blocks
         return holding
 
 
@@ -150,7 +150,7 @@ def test_the_blocks_of_the_index_are_those_of_the_chunk(
         postings = index.find(b"once%d" % row)
         assert postings is not None
         assert row // block_entries in postings.blocks.tolist()
-        assert len(postings.blocks) == 1 or postings.count > 1
+        assert len(postings.blocks) == postings.count
 
 
 def test_words_of_two_tags_do_not_touch() -> None:

@@ -142,7 +142,7 @@ def test_stored_postings_are_searched(path: Path) -> None:
         assert postings_of_word is not None
         assert postings_of_word.is_rare
         assert postings_of_word.count == len(rows)
-        assert postings_of_word.blocks.tolist() == sorted({row // 4 for row in rows})
+        assert postings_of_word.blocks.tolist() == [row // 4 for row in rows]
         assert postings_of_word.rows.tolist() == []
         assert postings_of_word.certain
     assert index.find(b"31") is None

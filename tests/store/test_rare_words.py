@@ -38,6 +38,9 @@ RARE_ONES = {
     "listed0": [300 * n + 7 for n in range(RARE + 1)],
     "together0": [2 * BLOCK + n for n in range(RARE)],  # one block for all
     "ABCDEF0123": [900],
+    "mixed123": [1200, 1201],
+    "MIXED123": [1202],  # the same word, in one block
+    "again55": [1300, 1301, 1301],
     "größe77": [901, 1901],
     OFTEN: [10, 2010],
 }
@@ -47,7 +50,7 @@ SEARCHES = [
     "rare0 OR fewer0", "-rare0", "rare0 -listed0", '"id 7f3a9c41d2e8b605"',
     '"7f3a9c41d2e8b605 end"', '"id 90817264 end"', "90817264 OR 90817265",
     '"once7twice7 once7twice7"', "x" + OFTEN, "message:rare0", "source:rare0", "rare0 fewer0",
-    '"größe77 end"', "rare00", "bc123", "together0",
+    '"größe77 end"', "rare00", "bc123", "together0", "Mixed123",
 ]  # fmt: skip
 
 
