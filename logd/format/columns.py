@@ -19,8 +19,9 @@ _QUICK: Final = zstandard.ZstdCompressionParameters.from_level(
 )
 """A shorter match takes more room than the digits that it stands for."""
 _THOROUGH: Final = zstandard.ZstdCompressionParameters.from_level(
-    7, write_content_size=True, write_checksum=False
+    7, write_content_size=True, write_checksum=False, hash_log=16, chain_log=16
 )
+"""With tables that are large enough for what it is used for: a context keeps them."""
 _THOROUGH_BYTES: Final = 1 << 20
 _SMALLEST_BLOCK: Final = 512
 
