@@ -1,8 +1,10 @@
-"""What each step on the way of an entry costs: CPU time of one core, in this process, without HTTP.
+"""What each step on the way of an entry costs, and what an entry takes on disk.
 
     python -m bench.steps [--entries 65,536 at most]
 
-The least of several rounds over the generated corpus, in batches of 1,000.
+CPU time of one core, in this process, without HTTP: the least of several rounds over the generated
+corpus, in batches of 1,000. Bytes of the one chunk that these entries make, and of what the index
+stores of it.
 """
 
 import argparse
@@ -14,7 +16,7 @@ from bench.corpus import blocks
 from bench.tables import grid, number
 from logd.entry import ProjectId, Seq
 from logd.format.body import Batch, concatenate_batches, decode_body
-from logd.format.chunk import build_chunk
+from logd.format.chunk import Part, build_chunk
 from logd.format.logid import ids_json
 from logd.format.separated import edges
 from logd.format.templates import TemplateCodes, split_block
@@ -25,16 +27,24 @@ _PROJECT: Final = ProjectId("00000000-0000-4000-8000-000000000000")
 _BATCH: Final = 1_000
 _ROUNDS: Final = 5
 _BLOCK_ENTRIES: Final = 4096
+_CONTENT: Final = {
+    Part.VAR_DATA: "variables of messages",
+    Part.VAR_LENGTHS: "their lengths",
+    Part.TEMPLATES: "templates of messages",
+    Part.TEMPLATE_CODES: "which template",
+    Part.META_DATA: "variables of metas",
+    Part.META_LENGTHS: "their lengths, and all else of metas",
+    Part.META_TEMPLATES: "their lengths, and all else of metas",
+    Part.META_CODES: "their lengths, and all else of metas",
+    Part.METAS: "their lengths, and all else of metas",
+    Part.TIMES: "times",
+}
 _MEMBER: Final = b'{"projectId":"' + _PROJECT.encode() + b'",'
 
 
 def steps(entries: int) -> list[tuple[str, float]]:
     """(step, microseconds an entry), in the order of the way."""
-    lines = [line.json for block in blocks(1, entries) for line in block]
-    bodies = [
-        b"[" + b",".join(_MEMBER + line[1:] for line in lines[start : start + _BATCH]) + b"]"
-        for start in range(0, entries, _BATCH)
-    ]
+    bodies = _bodies(entries)
     batches = [_decode(body) for body in bodies]
     counts = [batch.count for batch in batches]
     whole = concatenate_batches(batches)
@@ -49,6 +59,28 @@ def steps(entries: int) -> list[tuple[str, float]]:
         ("- of that: split metas", _least(lambda: _split(metas))),
     ]
     return [(step, seconds / entries * 1e6) for step, seconds in costs]
+
+
+def disk(entries: int) -> list[tuple[str, float]]:
+    """(what it is, bytes an entry), of a chunk and its part of the index."""
+    built = build_chunk(concatenate_batches([_decode(body) for body in _bodies(entries)]), Seq(0))
+    sizes = dict.fromkeys(_CONTENT.values(), 0)
+    rest = "levels, sources, tags, head"
+    sizes[rest] = built.head.head_bytes
+    for (kind, _), part in built.head.parts.items():
+        what = _CONTENT.get(Part(kind), rest)
+        sizes[what] += part.stored_bytes
+    sizes["index: postings"] = len(built.postings)
+    sizes["index: vocabulary"] = len(built.vocabulary)
+    return [(what, size / entries) for what, size in sizes.items()]
+
+
+def _bodies(entries: int) -> list[bytes]:
+    lines = [line.json for block in blocks(1, entries) for line in block]
+    return [
+        b"[" + b",".join(_MEMBER + line[1:] for line in lines[start : start + _BATCH]) + b"]"
+        for start in range(0, entries, _BATCH)
+    ]
 
 
 def _least(work: Callable[[], object]) -> float:
@@ -91,11 +123,14 @@ def _split(texts: Sequence[tuple[bytes, int]]) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="What each step on the way of an entry costs.")
+    parser = argparse.ArgumentParser(description="What an entry costs, and what it takes on disk.")
     parser.add_argument("--entries", type=int, default=64_000, help="of one chunk (64,000)")
     options = parser.parse_args()
     rows = [(step, number(cost)) for step, cost in steps(options.entries)]
     print(grid(("step", "us an entry"), rows))
+    sizes = disk(options.entries)
+    sizes.append(("all of it", sum(size for _, size in sizes)))
+    print(grid(("on disk", "bytes an entry"), [(what, number(size)) for what, size in sizes]))
 
 
 if __name__ == "__main__":

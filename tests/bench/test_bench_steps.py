@@ -1,7 +1,30 @@
-from bench.steps import steps
+import pytest
+
+from bench.corpus import blocks
+from bench.steps import disk, steps
+from logd.entry import ProjectId, Seq
+from logd.format.body import decode_body
+from logd.format.chunk import BuiltChunk, build_chunk
 
 
 def test_every_step_has_a_cost() -> None:
     found = steps(2_000)
     assert len(found) == 7
     assert all(cost > 0 for _, cost in found)
+
+
+def chunk_of(entries: int) -> BuiltChunk:
+    project = ProjectId("11111111-1111-4111-8111-111111111111")
+    member = b'{"projectId":"' + project.encode() + b'",'
+    lines = [member + line.json[1:] for block in blocks(1, entries) for line in block]
+    return build_chunk(decode_body(b"\n".join(lines), project, 0, ndjson=True), Seq(0))
+
+
+def test_all_that_a_chunk_takes_is_listed_once() -> None:
+    built = chunk_of(2_000)
+    found = dict(disk(2_000))
+    assert len(found) == len(disk(2_000))
+    assert all(size > 0 for size in found.values())
+    assert 2_000 * found["index: postings"] == pytest.approx(len(built.postings))
+    whole = len(built.data) + len(built.postings) + len(built.vocabulary)
+    assert 2_000 * sum(found.values()) == pytest.approx(whole)
