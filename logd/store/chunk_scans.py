@@ -24,7 +24,7 @@ from logd.store.scan import (
     candidate_texts,
     fitting_variables,
     matching_variables,
-    unfolded_variables,
+    rare_variables,
 )
 from logd.store.selection import Bools
 from logd.store.split_column import SplitColumn
@@ -112,26 +112,27 @@ def _scan_variables(reader: ChunkReader, word: Word, found: Bools, check: Check)
     column = reader.messages_column(scan=True)
     for block in range(reader.blocks()):
         check()
-        rows = rows_of_variables(column, block, word, check)
+        rows = _rows_of(column, block, matching_variables(column, block, word), check)
         found[rows + reader.block_rows(block).start] = True
 
 
 def rows_of_rare_word(
     column: SplitColumn, block: int, word: Word, most: int, check: Check
 ) -> Int64s:
-    """The rows within a block that hold the word as a variable, ascending; at most so many do. In
-    most logs one word is written in one way, so a block is seldom folded."""
-    variables = unfolded_variables(column, block, word, most)
-    rows = _rows_of(column, block, variables, check)
-    return rows if len(rows) == most else rows_of_variables(column, block, word, check)
-
-
-def rows_of_variables(column: SplitColumn, block: int, word: Word, check: Check) -> Int64s:
-    """The rows within a block one of whose variables matches the word, ascending."""
+    """The rows within a block that hold the exact word as a variable, ascending; at most so many
+    do. In most logs one word is written in one way, so a block is seldom folded."""
+    for folded in (False, True):
+        found = rare_variables(column, block, word, folded=folded, only_first=most == 1)
+        if found is None:
+            break
+        rows = _rows_of(column, block, found, check)
+        if folded or len(rows) == most:
+            return rows
     return _rows_of(column, block, matching_variables(column, block, word), check)
 
 
 def _rows_of(column: SplitColumn, block: int, variables: Int64s, check: Check) -> Int64s:
+    """The rows within the block that these variables belong to, ascending."""
     if not len(variables):
         return variables
     check()

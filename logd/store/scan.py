@@ -40,11 +40,6 @@ def matching_variables(column: SplitColumn, block: int, word: Word) -> Int64s:
     wanted = word.text.encode()
     if not wanted.isascii():
         return _containing(column, block, wanted)
-    if word.kind is WordKind.EXACT and len(wanted) >= _LONG_WORD:
-        data = column.variable_data(block)
-        few = _few_equal(column, block, data if wanted.isdigit() else data.lower(), wanted)
-        if few is not None:
-            return few
     lengths = column.variable_lengths(block)
     if word.kind is WordKind.EXACT:
         hits = np.flatnonzero(lengths == len(wanted))
@@ -54,22 +49,17 @@ def matching_variables(column: SplitColumn, block: int, word: Word) -> Int64s:
     return hits[lengths[hits] >= len(wanted)]  # of too short ones the next was looked at
 
 
-def unfolded_variables(column: SplitColumn, block: int, word: Word, most: int) -> Int64s:
-    """The same of an exact word, but those only that are written as the word is, in lower case, and
-    if `most` is one no other than the first; none where that is no quicker."""
-    wanted = word.text.encode()
-    if not wanted.isascii() or len(wanted) < _LONG_WORD:
-        return _NO_CODES
-    data = column.variable_data(block)
-    few = _few_equal(column, block, data, wanted, only_first=most == 1)
-    return _NO_CODES if few is None else few
-
-
-def _few_equal(
-    column: SplitColumn, block: int, data: bytes, wanted: bytes, *, only_first: bool = False
+def rare_variables(
+    column: SplitColumn, block: int, word: Word, *, folded: bool, only_first: bool
 ) -> Int64s | None:
-    """The variables that are the word, in the block's data or its folded form; None where it occurs
-    often: then arrays are quicker."""
+    """The same of an exact word that few are; None where it stands within others too often, which
+    makes this the slower way. `folded`: else those only that are written in lower case."""
+    wanted = word.text.encode()
+    if len(wanted) < _LONG_WORD:
+        return None
+    data = column.variable_data(block)
+    if folded:
+        data = data.lower()
     found: list[int] = []
     position = data.find(wanted)
     for _ in range(_FEW_FOUND):
