@@ -10,6 +10,7 @@ stores of it.
 import argparse
 import time
 from collections.abc import Callable, Sequence
+from functools import cache
 from typing import Final
 
 from bench.corpus import blocks
@@ -27,16 +28,18 @@ _PROJECT: Final = ProjectId("00000000-0000-4000-8000-000000000000")
 _BATCH: Final = 1_000
 _ROUNDS: Final = 5
 _BLOCK_ENTRIES: Final = 4096
+_REST_OF_METAS: Final = "their lengths, and all else of metas"
+_REST: Final = "levels, sources, tags, head"
 _CONTENT: Final = {
     Part.VAR_DATA: "variables of messages",
     Part.VAR_LENGTHS: "their lengths",
     Part.TEMPLATES: "templates of messages",
     Part.TEMPLATE_CODES: "which template",
     Part.META_DATA: "variables of metas",
-    Part.META_LENGTHS: "their lengths, and all else of metas",
-    Part.META_TEMPLATES: "their lengths, and all else of metas",
-    Part.META_CODES: "their lengths, and all else of metas",
-    Part.METAS: "their lengths, and all else of metas",
+    Part.META_LENGTHS: _REST_OF_METAS,
+    Part.META_TEMPLATES: _REST_OF_METAS,
+    Part.META_CODES: _REST_OF_METAS,
+    Part.METAS: _REST_OF_METAS,
     Part.TIMES: "times",
 }
 _MEMBER: Final = b'{"projectId":"' + _PROJECT.encode() + b'",'
@@ -65,16 +68,15 @@ def disk(entries: int) -> list[tuple[str, float]]:
     """(what it is, bytes an entry), of a chunk and its part of the index."""
     built = build_chunk(concatenate_batches([_decode(body) for body in _bodies(entries)]), Seq(0))
     sizes = dict.fromkeys(_CONTENT.values(), 0)
-    rest = "levels, sources, tags, head"
-    sizes[rest] = built.head.head_bytes
+    sizes[_REST] = built.head.head_bytes
     for (kind, _), part in built.head.parts.items():
-        what = _CONTENT.get(Part(kind), rest)
-        sizes[what] += part.stored_bytes
+        sizes[_CONTENT.get(Part(kind), _REST)] += part.stored_bytes
     sizes["index: postings"] = len(built.postings)
     sizes["index: vocabulary"] = len(built.vocabulary)
     return [(what, size / entries) for what, size in sizes.items()]
 
 
+@cache
 def _bodies(entries: int) -> list[bytes]:
     lines = [line.json for block in blocks(1, entries) for line in block]
     return [

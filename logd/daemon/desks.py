@@ -32,7 +32,7 @@ _BUDGET_SECONDS: Final = 0.1
 
 
 class Desks:
-    """What ends with `close`, the store too."""
+    """All desks of a store, which is closed with them."""
 
     def __init__(
         self,

@@ -20,6 +20,15 @@ def distinct(values: Integers) -> Integers:
     return ordered[first]  # type: ignore[return-value]  # of the same dtype
 
 
+def steps_in_lists(items: Integers, counts: Int64s) -> Integers:
+    """Of ascending lists of these lengths, one behind the other, the differences of items; of each
+    list the first as it is."""
+    steps = np.diff(items, prepend=items.dtype.type(0))
+    heads = (np.cumsum(counts) - counts)[counts > 0]
+    steps[heads] = items[heads]
+    return steps  # type: ignore[return-value]  # of the same dtype
+
+
 def among(values: Int64s, wanted: Int64s) -> Bools:
     """bool[values]: which, in any order, are in the set `wanted`."""
     if not len(wanted):

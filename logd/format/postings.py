@@ -40,6 +40,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
+from logd.format.ascending import steps_in_lists
 from logd.format.columns import from_planes, narrowest, to_planes
 from logd.format.pages import PageDirectory, encode_pages
 from logd.format.word_hashes import OneOfEach, hash_word, shared_hashes, words_in
@@ -212,16 +213,16 @@ def _encode_pages(
     """`counts`: the length of each hash's posting list; `entries`: all of them."""
     gaps = np.diff(hashes, prepend=hashes[:1])
     gaps[::_PAGE_HASHES] = 0
-    of_blocks, of_rows = _kept(counts)
-    heads = np.cumsum(counts) - counts
+    of_blocks = np.where(counts <= RARE, counts, 0)
+    of_rows = np.where(counts < FREQUENT, counts - of_blocks, 1)
     blocks = entries[np.repeat(of_blocks > 0, counts)] // np.int32(block_entries)
-    stored = np.repeat((counts > RARE) & (counts < FREQUENT), counts)
-    stored[heads[counts >= FREQUENT]] = True
+    stored = np.repeat(of_rows == counts, counts)
+    stored[(np.cumsum(counts) - counts)[of_rows > 0]] = True
     columns = [
         _Planes(gaps),
         _Planes(counts - 1),
-        _Planes(_steps(blocks, of_blocks)),
-        _Planes(_steps(entries[stored], of_rows)),
+        _Planes(steps_in_lists(blocks, of_blocks)),
+        _Planes(steps_in_lists(entries[stored], of_rows)),
     ]
     widths = [column.width for column in columns]
     block_ends, row_ends = np.cumsum(of_blocks), np.cumsum(of_rows)
@@ -236,23 +237,6 @@ def _encode_pages(
         pages.append([header, *itertools.chain.from_iterable(parts)])
         blocks_before, rows_before = block_end, row_end
     return pages
-
-
-def _kept(counts: Int64s) -> tuple[Int64s, Int64s]:
-    """(how many blocks, how many rows) are stored of lists of these lengths."""
-    is_rare = counts <= RARE
-    rows = np.where(counts < FREQUENT, counts, 1)
-    rows[is_rare] = 0
-    return np.where(is_rare, counts, 0), rows
-
-
-def _steps(items: Int32s, counts: Int64s) -> Int32s:
-    """Of lists of these lengths, one behind the other, the differences of items; of each list the
-    first as it is."""
-    steps = np.diff(items, prepend=0)
-    heads = (np.cumsum(counts) - counts)[counts > 0]
-    steps[heads] = items[heads]
-    return steps
 
 
 class _Planes:

@@ -40,9 +40,8 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from logd.format.ascending import distinct
+from logd.format.ascending import distinct, steps_in_lists
 from logd.format.columns import (
-    byte_width,
     compress,
     decompress,
     from_planes,
@@ -137,15 +136,11 @@ def _slices(texts: Sequence[bytes]) -> Iterator[tuple[int, int]]:
 
 def _encode_page(words: Sequence[bytes], word_of: Int64s, target: Int64s) -> list[bytes]:
     counts = np.bincount(word_of, minlength=len(words))
-    steps = np.diff(target, prepend=0)
-    heads = np.cumsum(counts) - counts
-    steps[heads] = target[heads]
-    less = (counts - 1).astype(np.uint32)
-    gaps = steps.astype(np.uint32)
+    less = to_planes((counts - 1).astype(np.uint32))
+    gaps = to_planes(steps_in_lists(target, counts).astype(np.uint32))
     blob = SEPARATOR.join(words)
-    widths = byte_width(int(less.max())), byte_width(int(gaps.max()))
-    header = _PAGE.pack(len(words), len(target), len(blob), *widths, 0)
-    return [header + blob, *to_planes(less), *to_planes(gaps)]
+    header = _PAGE.pack(len(words), len(target), len(blob), len(less), len(gaps), 0)
+    return [header + blob, *less, *gaps]
 
 
 def _encode_counts(table: Int64s) -> bytes:

@@ -1,8 +1,9 @@
 """Searching one chunk: the index narrows, the text decides.
 
 A word without a digit can only stand in a template, a source or a tag; the vocabulary knows which
-exactly. A word with a digit may also be a variable; the postings give the entries whose variables
-have its hash, and the text of one of them (or of each, where two words share the hash) decides.
+exactly. A word with a digit may also be a variable. Of a rare one the postings give the blocks that
+hold its hash, and their variables are searched; of others the entries, and the text of one of them
+(or of each, where two words share the hash) decides.
 """
 
 from collections import Counter
@@ -188,8 +189,8 @@ class ChunkSearch:
                 found = self._words.find_variable(word.text.encode())
                 if found is None:
                     return NONE
-                mine = self._rare(word, found.blocks) if found.is_rare else found.rows
                 if found.is_rare or found.is_whole:  # of a frequent number the index has no rows
+                    mine = self._rare(word, found.blocks) if found.is_rare else found.rows
                     rows = mine if rows is None else common(rows, mine)
         if rows is not None:
             of_rows = self._reader.template_codes()[rows].astype(np.int64)
@@ -250,7 +251,7 @@ class ChunkSearch:
             self._check()
             rows = rows_of_rare_word(column, block, word, entries, self._check)
             rows = rows + self._reader.block_rows(block).start
-            self._reader.remember_messages(rows[:_FEW_ROWS], column)
+            self._reader.remember_messages(rows, column)
             found.append(rows)
         return np.concatenate(found)
 

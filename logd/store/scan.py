@@ -52,8 +52,9 @@ def matching_variables(column: SplitColumn, block: int, word: Word) -> Int64s:
 def rare_variables(
     column: SplitColumn, block: int, word: Word, *, folded: bool, only_first: bool
 ) -> Int64s | None:
-    """The same of an exact word that few are; None where it stands within others too often, which
-    makes this the slower way. `folded`: else those only that are written in lower case."""
+    """Which of a block's variables are the exact word; None where it is short, or found so often
+    that arrays are quicker (`matching_variables`). `folded`: however they are written; else in
+    lower case only. `only_first`: at most one."""
     wanted = word.text.encode()
     if len(wanted) < _LONG_WORD:
         return None

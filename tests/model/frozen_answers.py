@@ -1,8 +1,11 @@
 """What a frozen chunk answers, against what its entries say."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from store_world import World, ask
+
+from logd.query.match import matches
+from logd.query.syntax import parse_search
 
 
 def assert_finds(world: World, text: str, expected: Sequence[int]) -> None:
@@ -12,6 +15,17 @@ def assert_finds(world: World, text: str, expected: Sequence[int]) -> None:
         assert not found.damage
         assert sorted(hit.seq for hit in found.entries) == expected
         assert found.total == len(expected)
+
+
+def assert_finds_what_is_said(world: World, text: str, messages: Iterable[str]) -> None:
+    """`messages`: of entries of the source "test", by sequence number."""
+    node = parse_search(text)
+    assert node is not None
+    assert_finds(
+        world,
+        text,
+        [n for n, said in enumerate(messages) if matches(node, said, "test", (), b"{}")],
+    )
 
 
 def assert_worth_asking(world: World, searches: Sequence[str], count: int) -> None:

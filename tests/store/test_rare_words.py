@@ -5,12 +5,10 @@ import random
 from collections.abc import Iterator
 
 import pytest
-from frozen_answers import assert_finds, assert_worth_asking
+from frozen_answers import assert_finds, assert_finds_what_is_said, assert_worth_asking
 from store_world import World, entry, new_world
 
 from logd.format.postings import RARE
-from logd.query.match import matches
-from logd.query.syntax import parse_search
 from logd.store.limits import StoreLimits
 
 COUNT = 3000
@@ -80,10 +78,7 @@ def world() -> Iterator[World]:
 
 @pytest.mark.parametrize("text", SEARCHES)
 def test_it_finds_what_the_messages_themselves_say(world: World, text: str) -> None:
-    node = parse_search(text)
-    assert node is not None
-    expected = [n for n, said in enumerate(messages()) if matches(node, said, "test", (), b"{}")]
-    assert_finds(world, text, expected)
+    assert_finds_what_is_said(world, text, messages())
 
 
 def test_every_word_that_is_there_is_found(world: World) -> None:
