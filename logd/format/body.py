@@ -198,7 +198,7 @@ def decode_fast(
     if not entries:
         return EMPTY
     if len(entries) == 1 and isinstance(received_ns, int):
-        return _one(entries[0], received_ns)
+        return _one(entries[0], body, received_ns)
     if not isinstance(received_ns, int) and len(received_ns) != len(entries):
         return None
     return _several(entries, body, received_ns)
@@ -215,7 +215,7 @@ def decode_singles(
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
     if len(entries) == 1:
-        batch, body = _one(entries[0], received_ns), bodies[0]
+        batch, body = _one(entries[0], bodies[0], received_ns), bodies[0]
     else:
         body = b"[%b]" % b",".join(bodies)
         batch = _several(entries, body, received_ns)
@@ -237,6 +237,7 @@ def _several(entries: list[Any], body: bytes, received_ns: int | Int64s) -> Batc
     metas = SEPARATOR.join([e.meta for e in entries])
     if (
         not (is_ascii or (_is_utf8(tags, count) and _is_utf8(metas, count)))
+        or not (is_ascii or _is_all_kept(body, (messages, sources, tags, metas), count))
         or not (join is join_ascii or _are_messages_in_bounds(messages, count))
         or not all(map(_is_tag_list, set(tags.split(SEPARATOR))))
         or not _are_metas_good(metas, count)
@@ -246,15 +247,16 @@ def _several(entries: list[Any], body: bytes, received_ns: int | Int64s) -> Batc
     return Batch(count, ts, levels, messages, sources, tags, metas)
 
 
-def _one(entry: Any, received_ns: int) -> Batch | None:
-    """The batch of a single entry: arrays and sets would cost more than all they check."""
+def _one(entry: Any, body: bytes, received_ns: int) -> Batch | None:
+    """The batch of a single entry, decoded from this body: arrays and sets would cost more than
+    all they check."""
     try:
         ts_ns = received_ns if entry.timestamp is UNSET else parse_timestamp(entry.timestamp)
     except ValueError:
         return None
     message, tags, meta = entry.message.encode(), bytes(entry.tags), bytes(entry.meta)
     if (
-        not (_is_utf8(tags, 1) and _is_utf8(meta, 1))
+        not (body.isascii() or _is_utf8(body, 1))
         or not _are_messages_in_bounds(message, 1)
         or not _is_tag_list(tags)
         or not _are_metas_good(meta, 1)
@@ -278,6 +280,19 @@ def _is_utf8(blob: bytes, count: int) -> bool:
     except UnicodeDecodeError:
         return False
     return True
+
+
+def _is_all_kept(body: bytes, columns: Sequence[bytes], count: int) -> bool:
+    """Whether all that is not ASCII in the body is in the columns too: of a member that comes twice
+    only the last is kept, and nobody has looked at what was left raw before. False where an escape
+    makes it hard to tell and the body is not UTF-8."""
+    kept = sum(map(_beyond_ascii, columns)) - len(columns) * (count - 1)
+    return (_beyond_ascii(body) == kept and b"\\u" not in body) or _is_utf8(body, 1)
+
+
+def _beyond_ascii(blob: bytes) -> int:
+    """How many bytes are not ASCII."""
+    return int(np.count_nonzero(np.frombuffer(blob, np.int8) < 0))
 
 
 def _are_messages_in_bounds(messages: bytes, count: int) -> bool:

@@ -158,3 +158,23 @@ def test_texts_that_are_entries_only_when_joined_are_refused(size: int) -> None:
     twice = good + b"," + good
     assert codec.decode_singles([twice] * size, PROJECT, RECEIVED_NS) is None
     assert codec.decode_singles([twice, b"", *[good] * size], PROJECT, RECEIVED_NS) is None
+
+
+@pytest.mark.parametrize(
+    "member", [b'"tags":["\xff"]', b'"meta":{"a":"\xfe"}', b'"\\u0074ags":["\xff"]']
+)
+@pytest.mark.parametrize("more", [b"", b',"source":"gr\xc3\xb6"', b',"source":"\\u00f6"'])
+@pytest.mark.parametrize("count", [1, 3])
+def test_what_a_later_member_replaces_has_to_be_utf8_too(
+    member: bytes, more: bytes, count: int
+) -> None:
+    last = member.replace(b"\xff", b"a").replace(b"\xfe", b"a")
+    head = b'{"projectId":"%b","level":"INFO","message":"m"' % PROJECT.encode()
+    source = more or b',"source":"s"'
+    good, bad = (
+        head + source + b"," + last + b"}",
+        head + source + b"," + member + b"," + last + b"}",
+    )
+    for entries, is_good in (([good] * count, True), ([good] * (count - 1) + [bad], False)):
+        body = b"[" + b",".join(entries) + b"]"
+        assert (codec.decode_fast(body, PROJECT, 0, ndjson=False) is not None) == is_good
