@@ -61,7 +61,6 @@ _NEXT_OBJECT: Final = SEPARATOR + b"{"
 _FLAT_BYTES: Final = 2 * (MAX_NESTING - 1)  # a shorter meta has not the brackets to nest too deeply
 
 _FAST_TAG_LISTS: Final = 4096
-_SLICE_BYTES: Final = 1 << 15  # what is computed on the way stays in the cache
 _LEVEL_BYTES: Final = {name: bytes([code]) for name, code in LEVEL_CODE.items()}
 _FAST_TAG_LIST_BYTES: Final = 1024
 
@@ -237,8 +236,7 @@ def _several(entries: list[Any], body: bytes, received_ns: int | Int64s) -> Batc
     tags = SEPARATOR.join([e.tags for e in entries])
     metas = SEPARATOR.join([e.meta for e in entries])
     if (
-        not (is_ascii or (_is_utf8(tags, count) and _is_utf8(metas, count)))
-        or not (is_ascii or _is_all_kept(body, (messages, sources, tags, metas), count))
+        not (is_ascii or _is_utf8(body))
         or not (join is join_ascii or _are_messages_in_bounds(messages, count))
         or not all(map(_is_tag_list, set(tags.split(SEPARATOR))))
         or not _are_metas_good(metas, count)
@@ -257,7 +255,7 @@ def _one(entry: Any, body: bytes, received_ns: int) -> Batch | None:
         return None
     message, tags, meta = entry.message.encode(), bytes(entry.tags), bytes(entry.meta)
     if (
-        not (body.isascii() or _is_utf8(body, 1))
+        not (body.isascii() or _is_utf8(body))
         or not _are_messages_in_bounds(message, 1)
         or not _is_tag_list(tags)
         or not _are_metas_good(meta, 1)
@@ -267,41 +265,14 @@ def _one(entry: Any, body: bytes, received_ns: int) -> Batch | None:
     return Batch(1, np.array([ts_ns], np.int64), levels, message, entry.source.encode(), tags, meta)
 
 
-def _is_utf8(blob: bytes, count: int) -> bool:
-    """Whether so many separated texts are UTF-8. msgspec sees to that in the strings that it
-    makes, not in what it leaves raw."""
-    if count > 1:
-        if blob.count(SEPARATOR) != count - 1:
-            return False
-        blob = blob.replace(SEPARATOR, b" ")
-    if blob.isascii():
-        return True
+def _is_utf8(body: bytes) -> bool:
+    """msgspec sees to that in the strings that it makes, not in what it leaves raw, and of a member
+    that comes twice it leaves only the last."""
     try:
-        blob.decode()
+        body.decode()
     except UnicodeDecodeError:
         return False
     return True
-
-
-def _is_all_kept(body: bytes, columns: Sequence[bytes], count: int) -> bool:
-    """Whether all that is not ASCII in the body is in the columns too: of a member that comes twice
-    only the last is kept, and nobody has looked at what was left raw before. False where an escape
-    makes it hard to tell and the body is not UTF-8."""
-    kept = sum(map(_beyond_ascii, columns)) - len(columns) * (count - 1)
-    return (_beyond_ascii(body) == kept and not _has_escapes(body)) or _is_utf8(body, 1)
-
-
-def _has_escapes(body: bytes) -> bool:
-    """Whether a backslash stands before a u: searching for both is slow where many of one are."""
-    array = np.frombuffer(body, np.uint8)
-    return bool(np.any(array[np.flatnonzero(array[:-1] == 92) + 1] == 117))
-
-
-def _beyond_ascii(blob: bytes) -> int:
-    """How many bytes are not ASCII."""
-    array = np.frombuffer(blob, np.int8)
-    pieces = range(0, len(array), _SLICE_BYTES)
-    return sum(int(np.count_nonzero(array[at : at + _SLICE_BYTES] < 0)) for at in pieces)
 
 
 def _are_messages_in_bounds(messages: bytes, count: int) -> bool:
