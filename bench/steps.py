@@ -35,6 +35,8 @@ _CONTENT: Final = {
     Part.VAR_LENGTHS: "their lengths",
     Part.TEMPLATES: "templates of messages",
     Part.TEMPLATE_CODES: "which template",
+    Part.SLOT_CLASSES: "classes of slots",
+    Part.META_SLOT_CLASSES: _REST_OF_METAS,
     Part.META_DATA: "variables of metas",
     Part.META_LENGTHS: _REST_OF_METAS,
     Part.META_TEMPLATES: _REST_OF_METAS,

@@ -4,7 +4,7 @@ Row i is the entry of sequence number first + i. Head, little-endian:
 
     offset size
     0      4    marker FE 43 4B FF
-    4      2    version, 1
+    4      2    version, 2
     6      2    parts: n
     8      4    head size, 80 + 16 n
     12     4    chunk size, head and parts
@@ -31,16 +31,20 @@ then the parts, zstd frames, in the order of the table. Kinds:
     7  tag codes       planes, position in part 6
     8  templates       the distinct templates of the messages (`templates.py`), separated text
     9  template codes  planes, position in part 8
-    10 var lengths     a part a block: planes, in slot order
-    11 var data        a part a block: the variables' bytes, in slot order
+    10 var lengths     a part a block: in slot order (`variable_lengths.py`)
+    11 var data        a part a block: the variables' bytes, in slot order (`slot_order.py`)
     12 metas           a part a block: JSON objects, separated text; absent where 14-17 stand for it
     13 idempotency     80 bytes a record: see `IdempotencyRecord`; absent where there is none
     14-17              metas as templates and variables, where that is smaller: what 8, 9, 10 and 11
                        are to the messages. Metas of one shape are one template: each key's values
                        lie together
+    18 slot classes    a byte a slot of the templates of the messages (`slot_order.py`)
+    19                 the same of the metas, where 14-17 are there
 
 Encoding 1 of parts 3, 5 and 7: not in row order but sorted by template code, rows of one template
 in row order. What a column shares with the template then costs next to nothing.
+
+Version 1 has no parts 18 and 19: all templates are plain. In its parts 10 and 16 are planes.
 """
 
 import enum
@@ -60,10 +64,13 @@ from logd.format.columns import decompress, from_planes, narrowest, to_planes
 from logd.format.folding import fold_utf8
 from logd.format.separated import Numbering
 from logd.format.split_column import Frame, SplitColumn, Texts, frame, frame_codes, frame_texts
+from logd.format.variable_lengths import decode_lengths
 from logd.format.wal import Idempotency
 
 MARKER: Final = b"\xfeCK\xff"
-VERSION: Final = 1
+VERSION: Final = 2
+_OLDEST: Final = 1
+_LENGTHS_IN_PLANES: Final = 1
 _HEAD: Final = struct.Struct("<4sHHIIQIIqq4IQI")
 _CRC: Final = struct.Struct("<I")
 HEAD_BYTES: Final = _HEAD.size + _CRC.size
@@ -108,6 +115,8 @@ class Part(enum.IntEnum):
     META_CODES = 15
     META_LENGTHS = 16
     META_DATA = 17
+    SLOT_CLASSES = 18
+    META_SLOT_CLASSES = 19
 
 
 class SplitParts(msgspec.Struct, frozen=True):
@@ -117,13 +126,18 @@ class SplitParts(msgspec.Struct, frozen=True):
     codes: Part
     lengths: Part
     data: Part
+    classes: Part
 
 
 MESSAGE_PARTS: Final = SplitParts(
-    Part.TEMPLATES, Part.TEMPLATE_CODES, Part.VAR_LENGTHS, Part.VAR_DATA
+    Part.TEMPLATES, Part.TEMPLATE_CODES, Part.VAR_LENGTHS, Part.VAR_DATA, Part.SLOT_CLASSES
 )
 META_PARTS: Final = SplitParts(
-    Part.META_TEMPLATES, Part.META_CODES, Part.META_LENGTHS, Part.META_DATA
+    Part.META_TEMPLATES,
+    Part.META_CODES,
+    Part.META_LENGTHS,
+    Part.META_DATA,
+    Part.META_SLOT_CLASSES,
 )
 
 
@@ -150,6 +164,7 @@ class PartRef(msgspec.Struct, frozen=True, gc=False):
 class ChunkHead(msgspec.Struct, frozen=True):
     """What is known of a chunk without its columns. Times in ns; `parts` by (kind, block)."""
 
+    version: int
     first_seq: Seq
     count: int
     block_entries: int
@@ -285,11 +300,12 @@ def _meta_parts(metas: Texts, spans: _Spans) -> list[_EncodedPart]:
 
 
 def _split_parts(kinds: SplitParts, column: SplitColumn) -> list[_EncodedPart]:
-    templates, codes = column.dictionary()
+    templates, codes, classes = column.dictionary()
     lengths, data = _numbered(kinds.lengths, column.lengths), _numbered(kinds.data, column.data)
     return [
         _EncodedPart(kinds.templates, 0, 0, templates),
         _EncodedPart(kinds.codes, 0, 0, codes),
+        _EncodedPart(kinds.classes, 0, 0, classes),
         *[part for both in zip(lengths, data, strict=True) for part in both],
     ]
 
@@ -399,8 +415,10 @@ def decode_head(data: bytes) -> ChunkHead:
     crc = zlib.crc32(table, zlib.crc32(data[: _HEAD.size]))
     if crc != _CRC.unpack_from(data, _HEAD.size)[0]:
         raise ValueError("chunk head: checksum does not match")
-    if version != VERSION:
-        raise ValueError(f"chunk head: version {version}, this program reads {VERSION}")
+    if not _OLDEST <= version <= VERSION:
+        raise ValueError(
+            f"chunk head: version {version}, this program reads {_OLDEST} to {VERSION}"
+        )
     parts = {}
     offset = size
     for kind, encoding, block, raw, stored, part_crc in _ROW.iter_unpack(table):
@@ -409,6 +427,7 @@ def decode_head(data: bytes) -> ChunkHead:
     if offset != chunk_bytes:
         raise ValueError("chunk head: the parts do not add up to its size")
     return ChunkHead(
+        version=version,
         first_seq=Seq(first_seq),
         count=count,
         block_entries=block_entries,
@@ -432,6 +451,14 @@ def decode_part(ref: PartRef, stored: bytes) -> bytes:
 def time_unit(ref: PartRef) -> int:
     """ns."""
     return int(10 ** (ref.encoding % ZIGZAG))
+
+
+def decode_variable_lengths(version: int, raw: bytes, count: int) -> UInts:
+    """uint[count], as narrow as stored: those of a block's variables, in a chunk of this version.
+    Raises ValueError where they are not so many."""
+    if version > _LENGTHS_IN_PLANES:
+        return decode_lengths(raw, count)
+    return from_planes(raw, count, narrowest(min(max(1, len(raw) // max(count, 1)), 8)))
 
 
 def decode_stored_codes(raw: bytes, count: int) -> UInts:

@@ -6,21 +6,18 @@ stands there in full.
 
 import itertools
 from collections.abc import Sequence
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from logd.format.ascending import distinct
 from logd.format.columns import compress, compress_texts, to_planes
 from logd.format.separated import SEPARATOR, edges
 from logd.format.templates import TemplateCodes, VariableBlock, split_block
+from logd.format.variable_lengths import encode_lengths
 
 Int32s = npt.NDArray[np.int32]
 Ints = npt.NDArray[np.integer[Any]]
-
-
-_MANY_BYTES: Final = 2048
 
 
 class Frame(NamedTuple):
@@ -73,17 +70,6 @@ class Texts:
         return TextBlock(self._blob[first : int(self._edges[end]) - 1], separators)
 
 
-def _by_slot(block: VariableBlock) -> list[bytes]:
-    """The data, in which the variables of each slot that has many bytes are a piece."""
-    ends = np.zeros(len(block.lengths) + 1, np.int32)
-    np.cumsum(block.lengths, out=ends[1:])
-    edges = np.zeros(len(block.per_slot) + 1, np.int32)
-    edges[1:] = ends.take(np.cumsum(block.per_slot))
-    large = np.flatnonzero(np.diff(edges) >= _MANY_BYTES)
-    cuts = distinct(np.concatenate([edges[large], edges[large + 1], edges[[0, -1]]])).tolist()
-    return [block.data[begin:end] for begin, end in itertools.pairwise(cuts)]
-
-
 class SplitColumn:
     """`lengths` and `data`: of the variables, a frame a block."""
 
@@ -96,8 +82,11 @@ class SplitColumn:
     def add(self, block: TextBlock) -> VariableBlock:
         split = split_block(block.blob, block.separators, self._templates)
         self._codes.append(split.codes)
-        self.lengths.append(frame_codes(split.lengths))
-        self.data.append(frame(*_by_slot(split)))
+        ends = np.zeros(len(split.lengths) + 1, np.int64)
+        np.cumsum(split.lengths, out=ends[1:])
+        self.lengths.append(frame(*encode_lengths(split.lengths, split.classes.tolist())))
+        edges = ends.take(split.classes).tolist()
+        self.data.append(frame(*[split.data[low:high] for low, high in itertools.pairwise(edges)]))
         return split
 
     def templates(self) -> list[bytes]:
@@ -107,9 +96,10 @@ class SplitColumn:
         """int32[texts]: the template of each."""
         return np.concatenate(self._codes)
 
-    def dictionary(self) -> tuple[Frame, Frame]:
-        """(the templates, the codes)."""
-        return frame_texts(self.templates()), frame_codes(self.codes())
+    def dictionary(self) -> tuple[Frame, Frame, Frame]:
+        """(the templates, the codes, the classes of the slots)."""
+        classes = self._templates.classes().tobytes()
+        return frame_texts(self.templates()), frame_codes(self.codes()), frame(classes)
 
     def stored_bytes(self) -> int:
         frames = [*self.dictionary(), *self.lengths, *self.data]

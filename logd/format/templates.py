@@ -9,21 +9,24 @@ blocks with numpy.
         template  "Accepted password for FF from FF.FF.FF.FF"
         variables "user12" "10" "0" "0" "1"
 
-The variables of a block are stored in *slot order*: by template code, then by slot (which of the
-template's variables), then by entry. Where variable s of entry e lies is computed, not stored:
-
-    begin[code of e] + s * entries[code of e] + rank of e among the entries of its code
+The variables of a block are stored in *slot order*, see `slot_order.py`.
 """
 
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, NamedTuple
 
 import msgspec
 import numpy as np
 import numpy.typing as npt
 
 from logd.format.separated import Numbering
+from logd.format.slot_layout import SlotLayout
+from logd.format.slot_order import MOST_CLASSED, SlotOrder
 
 PLACEHOLDER: Final = b"\xff"
+_LONG: Final = 15
+_KINDS: Final = np.full(256, 2, np.uint8)  # of bytes: decimal digits, hexadecimal ones, all others
+_KINDS[list(b"abcdefABCDEF")] = 1
+_KINDS[list(b"0123456789")] = 0
 
 Int64s = npt.NDArray[np.int64]
 Int32s = npt.NDArray[np.int32]
@@ -32,11 +35,23 @@ Bools = npt.NDArray[np.bool_]
 Bytes = npt.NDArray[np.uint8]
 
 
+class Spans(NamedTuple):
+    """Of texts in an array, int32[k]: where each begins, and how long it is."""
+
+    starts: Int32s
+    lengths: Int32s
+
+
 class TemplateCodes:
-    """The templates of a chunk, numbered in order of appearance."""
+    """The templates of a chunk, numbered in order of appearance, and what is known of their slots:
+    see `SlotOrder`."""
 
     def __init__(self) -> None:
         self._codes = Numbering()
+        self._slots: list[Int64s] = []
+        self._classes: list[Bytes] = []
+        self._classed = 0
+        self._has_plain = False
 
     def __len__(self) -> int:
         return len(self._codes)
@@ -47,18 +62,33 @@ class TemplateCodes:
     def texts(self) -> list[bytes]:
         return list(self._codes)
 
+    def classes(self) -> Bytes:
+        """uint8[k]: of the slots of the first templates."""
+        return np.concatenate([np.zeros(0, np.uint8), *self._classes])
+
+    def order(self) -> SlotOrder:
+        return SlotOrder(np.concatenate(self._slots), self.classes())
+
+    def learn(self, slots: Int64s, classes: Bytes) -> None:
+        """Of the templates that are new: the variables of each, and the class of each slot."""
+        self._slots.append(slots)
+        self._has_plain |= self._classed + len(classes) > MOST_CLASSED
+        if not self._has_plain:
+            self._classes.append(classes)
+            self._classed += len(classes)
+
 
 class VariableBlock(msgspec.Struct, frozen=True):
     """A block of texts, split. `codes`: int32[entries]; `lengths`: int32[variables] and `data`:
     the variables' bytes one behind the other, both in slot order; `rows`: int32[variables], the
-    entry within the block that each variable belongs to; `per_slot`: int32[slots of the block's
-    templates], how many variables each has."""
+    entry within the block that each variable belongs to; `classes`: int32[classes + 1], where in
+    slot order the variables of each class begin, and in the end how many there are."""
 
     codes: Int32s
     lengths: Int32s
     data: bytes
     rows: Int32s
-    per_slot: Int32s
+    classes: Int32s
 
 
 def is_word_byte(array: Bytes) -> tuple[Bools, Bools]:
@@ -75,21 +105,60 @@ def split_block(blob: bytes, separators: Codes, templates: TemplateCodes) -> Var
     """Split the separated texts of a block (at least one). `separators`: where they are."""
     array = np.frombuffer(blob, np.uint8)
     starts, lengths, keep = _find_variables(array)
+    known = len(templates)
     codes = templates.encode(_template_bytes(array, starts, keep))
     del keep
     per_entry = np.diff(np.searchsorted(starts, separators), prepend=0, append=len(starts))
-    slots = np.zeros(len(templates), np.int64)
-    slots[codes] = per_entry
-    layout = SlotLayout(codes, slots)
+    _learn(templates, known, array, Spans(starts, lengths), codes, per_entry)
+    layout = SlotLayout(codes, templates.order())
     places = layout.places(per_entry)
     rows = _scattered(np.repeat(np.arange(len(codes), dtype=np.int32), per_entry), places)
     starts, lengths = _scattered(starts, places), _scattered(lengths, places)
     del places
-    data = _gather(array, starts, lengths)
-    return VariableBlock(codes, lengths, data, rows, layout.per_slot())
+    data = _gather(array, Spans(starts, lengths)).tobytes()
+    return VariableBlock(codes, lengths, data, rows, layout.class_edges())
 
 
-def _scattered(values: Int32s, places: Int64s) -> Int32s:
+def _learn(
+    templates: TemplateCodes,
+    known: int,
+    array: Bytes,
+    variables: Spans,
+    codes: Int32s,
+    per_entry: Int64s,
+) -> None:
+    """What these variables, in the order of the entries, tell of the templates of which so many
+    were known before."""
+    is_new = codes >= known
+    if not is_new.all():
+        some = np.flatnonzero(np.repeat(is_new, per_entry))
+        variables = Spans(variables.starts[some], variables.lengths[some])
+        codes, per_entry = codes[is_new], per_entry[is_new]
+    codes = codes - np.int32(known)
+    slots = np.zeros(len(templates) - known, np.int64)
+    slots[codes] = per_entry
+    first = np.cumsum(slots) - slots
+    before = np.cumsum(per_entry) - per_entry
+    slot_of = np.repeat((first.take(codes) - before).astype(np.int32), per_entry)
+    slot_of += np.arange(len(slot_of), dtype=np.int32)
+    templates.learn(slots, _classes(array, variables, slot_of, int(slots.sum())))
+
+
+def _classes(array: Bytes, variables: Spans, slot_of: Int32s, slots: int) -> Bytes:
+    """uint8[slots]: by what kinds of bytes the variables there have, and the longest of them.
+    `slot_of`: int32[variables], the slot of each."""
+    longest = np.zeros(slots, np.uint8)
+    np.maximum.at(longest, slot_of, np.minimum(variables.lengths, _LONG).astype(np.uint8))
+    kinds = np.zeros(slots, np.uint8)
+    if slots:
+        of_bytes = _KINDS.take(_gather(array, variables))
+        begins = np.cumsum(variables.lengths, dtype=np.int32)
+        begins -= variables.lengths
+        np.maximum.at(kinds, slot_of, np.maximum.reduceat(of_bytes, begins))
+    return longest | (kinds << np.uint8(4))
+
+
+def _scattered(values: Int32s, places: Int32s) -> Int32s:
     out = np.empty(len(values), np.int32)
     out[places] = values
     return out
@@ -142,72 +211,27 @@ def _template_bytes(array: Bytes, starts: Int32s, keep: Bools) -> bytes:
     return texts.compress(keep).tobytes()
 
 
-class SlotLayout:
-    """Where the variables of a block lie. `codes`: the block's template codes; `slots`:
-    int64[templates], variables per template."""
-
-    def __init__(self, codes: Codes, slots: Int64s) -> None:
-        self.codes = codes
-        self._slots = slots
-        entries = np.bincount(codes, minlength=len(slots))
-        sizes = entries * slots
-        self._begin = (np.cumsum(sizes) - sizes).astype(np.int32)
-        self.variables = int(sizes.sum())
-        self._entries = entries.astype(np.int32)
-        by_code = np.argsort(codes.astype(np.uint16), kind="stable")
-        first = np.cumsum(entries) - entries
-        self._rank = np.empty(len(codes), np.int32)
-        self._rank[by_code] = np.arange(len(codes)) - first[codes[by_code]]
-
-    def per_slot(self) -> Int32s:
-        """int32[slots of the block's templates]: the variables of each, in slot order."""
-        return np.repeat(self._entries, self._slots)
-
-    def places(self, per_entry: Int64s) -> Int64s:
-        """int64[variables]: position in slot order of each variable in entry order;
-        `per_entry`: int64[entries], the variables of each."""
-        first = (np.cumsum(per_entry) - per_entry).astype(np.int32)
-        out = np.arange(self.variables, dtype=np.int32)
-        out -= np.repeat(first, per_entry)
-        out *= np.repeat(self._entries[self.codes], per_entry)
-        out += np.repeat(self._begin[self.codes] + self._rank, per_entry)
-        return out.astype(np.int64)
-
-    def rows(self) -> Int32s:
-        """int32[variables]: the entry that each variable, in slot order, belongs to."""
-        per_entry = self._slots[self.codes]
-        rows = np.repeat(np.arange(len(self.codes), dtype=np.int32), per_entry)
-        return _scattered(rows, self.places(per_entry))
-
-    def positions(self, rows: Int64s, slots: Int64s) -> Int64s:
-        """Positions in slot order of the variables `slots` of the entries `rows`."""
-        codes = self.codes[rows]
-        out: Int64s = self._begin[codes] + slots * self._entries[codes] + self._rank[rows]
-        return out
-
-
-def _gather(array: Bytes, starts: Int32s, lengths: Int32s) -> bytes:
+def _gather(array: Bytes, spans: Spans) -> Bytes:
     """The bytes of many spans, one behind the other."""
-    before = np.cumsum(lengths, dtype=np.int32) - lengths
-    index = np.repeat(starts - before, lengths)
+    before = np.cumsum(spans.lengths, dtype=np.int32) - spans.lengths
+    index = np.repeat(spans.starts - before, spans.lengths)
     index += np.arange(len(index), dtype=np.int32)
-    return array.take(index).tobytes()
+    return array.take(index)
 
 
 def join_texts_at(
     rows: Int64s,
     layout: SlotLayout,
     templates: list[bytes],
-    slots: Int64s,
     data: bytes,
     ends: Codes,
 ) -> list[bytes]:
     """The texts of the entries `rows` of a block.
 
-    `templates[i]`: the template of entry rows[i]; `slots`: as in SlotLayout; `data` and `ends`
-    (int[variables]): the block's variables in slot order and where each ends.
+    `templates[i]`: the template of entry rows[i]; `data` and `ends` (int[variables]): the block's
+    variables in slot order and where each ends.
     """
-    wanted = slots[layout.codes[rows]]
+    wanted = layout.variables_of(rows)
     entry = np.repeat(np.arange(len(rows)), wanted)
     first = np.cumsum(wanted) - wanted
     slot = np.arange(len(entry)) - first[entry]

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from logd.format.ascending import distinct
 from logd.format.folding import fold_utf8
-from logd.format.slot_rows import SLOT_BITS, slot_keys
+from logd.format.slot_layout import SLOT_BITS, slot_keys
 from logd.query.ast import And, Node, Not, Or, Term, Word, WordKind
 from logd.query.match import matches
 from logd.store.chunk_reader import ChunkReader
@@ -136,7 +136,7 @@ def _rows_of(column: SplitColumn, block: int, variables: Int64s, check: Check) -
     if not len(variables):
         return variables
     check()
-    return distinct(column.slot_rows(block).locate(variables).rows)
+    return distinct(column.layout(block).rows_at(variables))
 
 
 def _scan_phrase(reader: ChunkReader, scan: PhraseScan, found: Bools, check: Check) -> None:
@@ -152,13 +152,13 @@ def _scan_phrase(reader: ChunkReader, scan: PhraseScan, found: Bools, check: Che
         check()
         within = reader.block_rows(block)
         for gap, (templates, slots) in zip(gaps, starts, strict=True):
-            places, steps, rows = column.slot_rows(block).stretches(templates, slots)
-            for number, word in enumerate(gap.words):
-                if not len(places):
+            places, rows = column.layout(block).sequences(templates, slots, len(gap.words))
+            left = np.arange(len(rows))
+            for word, of_word in zip(gap.words, places, strict=True):
+                if not len(left):
                     break
-                fits = fitting_variables(column, block, word, places + number * steps)
-                places, steps, rows = places[fits], steps[fits], rows[fits]
-            found[rows + within.start] = True
+                left = left[fitting_variables(column, block, word, of_word[left])]
+            found[rows[left] + within.start] = True
 
 
 def phrase_places(

@@ -76,8 +76,8 @@ def rare_variables(
 
 
 def fitting_variables(column: SplitColumn, block: int, word: Word, places: Int64s) -> Int64s:
-    """Which of the variables at these ascending places in slot order match the word: indexes of
-    `places`, ascending."""
+    """Which of the variables at these places in slot order match the word: indexes of `places`,
+    ascending."""
     wanted = word.text.encode()
     if not wanted.isascii():
         return np.flatnonzero(among(places, _containing(column, block, wanted)))
@@ -88,7 +88,7 @@ def fitting_variables(column: SplitColumn, block: int, word: Word, places: Int64
 
 
 def _beginning_with(column: SplitColumn, block: int, places: Int64s, wanted: bytes) -> Int64s:
-    """Which of the variables at ascending places begin with the word; none is shorter."""
+    """Which of the variables at these places begin with the word; none is shorter."""
     if not len(places):
         return places
     starts = column.variable_starts(block, places)

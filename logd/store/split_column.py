@@ -7,11 +7,12 @@ import numpy as np
 import numpy.typing as npt
 
 from logd.errors import Corruption
-from logd.format.chunk import Part, PartRef, SplitParts
-from logd.format.columns import from_planes, narrowest
-from logd.format.single_texts import Lengths, join_few_texts, starts_of
-from logd.format.slot_rows import SlotRows
-from logd.format.templates import SlotLayout, join_texts_at
+from logd.format.chunk import ChunkHead, Part, PartRef, SplitParts, decode_variable_lengths
+from logd.format.single_texts import join_few_texts
+from logd.format.slot_layout import SlotLayout
+from logd.format.slot_order import SlotOrder
+from logd.format.templates import join_texts_at
+from logd.format.variable_lengths import Lengths, starts_of
 from logd.store.chunk_values import Templates, Variables, decode_templates
 
 Int64s = npt.NDArray[np.int64]
@@ -20,7 +21,6 @@ Rows = npt.NDArray[np.integer[Any]]
 
 _FEW_ROWS: Final = 8
 _FEW_VARIABLES: Final = 256
-_NO_COUNTS: Final = np.zeros(0, np.int64)
 
 T = TypeVar("T")
 
@@ -28,6 +28,8 @@ T = TypeVar("T")
 class Parts(Protocol):
     """The chunk whose column it is. All methods raise Corruption where the bytes do not hold."""
 
+    def head(self) -> ChunkHead: ...
+    def has_part(self, kind: Part) -> bool: ...
     def raw_part(self, kind: Part, block: int = 0) -> tuple[PartRef, bytes]: ...
     def corrupt(self, kind: Part, error: ValueError) -> Corruption: ...
     def codes(self, kind: Part) -> Rows: ...
@@ -47,8 +49,6 @@ class SplitColumn:
         self._scan = scan
         self._block = -1
         self._of_this_block: dict[Hashable, object] = {}
-        self._counted = -1
-        self._counts_there = _NO_COUNTS
         self._templates: Templates | None = None
         self._codes: Rows | None = None
 
@@ -87,37 +87,31 @@ class SplitColumn:
         """uint[rows of the block]: the template of each."""
         return self.codes()[self._reader.block_rows(block)]
 
-    def _counts(self, block: int) -> Int64s:
-        """int64[rows of the block]: the variables of each. Raises IndexError where the codes are
-        not those of the templates."""
-        if self._counted != block:
-            self._counts_there = self.templates().slots.take(self._codes_of(block))
-            self._counted = block
-        return self._counts_there
+    def _order(self) -> SlotOrder:
+        def load() -> tuple[SlotOrder, int]:
+            slots, classes = self.templates().slots, b""
+            if self._reader.has_part(self._kinds.classes):
+                _, classes = self._reader.raw_part(self._kinds.classes)
+            try:
+                order = SlotOrder(slots, np.frombuffer(classes, np.uint8))
+            except ValueError as error:
+                raise self._reader.corrupt(self._kinds.classes, error) from None
+            return order, order.size_bytes
 
-    def layout(self, block: int) -> SlotLayout:
+        return self._reader.cached(self._kinds.classes, load)
+
+    def layout(self, block: int, *, few: bool = False) -> SlotLayout:
+        """Where the block's variables lie, and what rows they belong to."""
+
         def load() -> tuple[SlotLayout, int]:
             codes = self._codes_of(block).copy()
-            slots = self.templates().slots
             try:
-                return SlotLayout(codes, slots), 12 * len(codes) + 12 * len(slots)
+                layout = SlotLayout(codes, self._order())
             except (IndexError, ValueError) as error:
                 raise self._reader.corrupt(self._kinds.codes, ValueError(error)) from None
+            return layout, layout.size_bytes
 
-        return self._of_block((self._kinds.codes, "layout"), block, load)
-
-    def slot_rows(self, block: int) -> SlotRows:
-        """Which rows the block's variables belong to."""
-
-        def load() -> tuple[SlotRows, int]:
-            codes = self._codes_of(block)
-            try:
-                rows = SlotRows(codes, self.templates().slots)
-            except (IndexError, ValueError) as error:
-                raise self._reader.corrupt(self._kinds.codes, ValueError(error)) from None
-            return rows, 8 * len(codes) + 32 * len(self.templates().slots)
-
-        return self._of_block((self._kinds.codes, "slot rows"), block, load)
+        return self._of_block((self._kinds.codes, "layout"), block, load, few=few)
 
     def variables(self, block: int) -> Variables:
         return Variables(self.variable_data(block), self.variable_edges(block)[1:])
@@ -139,9 +133,8 @@ class SplitColumn:
         def load() -> tuple[Lengths, int]:
             _, raw = self._reader.raw_part(self._kinds.lengths, block)
             try:
-                count = int(np.add.reduce(self._counts(block)))
-                width = max(1, len(raw) // max(count, 1))
-                lengths = Lengths(from_planes(raw, count, narrowest(min(width, 8))))
+                count = self.layout(block, few=few).variables
+                lengths = Lengths(decode_variable_lengths(self._reader.head().version, raw, count))
             except (IndexError, ValueError) as error:
                 raise self._reader.corrupt(self._kinds.lengths, ValueError(error)) from None
             return lengths, lengths.size_bytes
@@ -163,10 +156,13 @@ class SplitColumn:
         return self._of_block((self._kinds.lengths, "edges"), block, load)
 
     def variable_starts(self, block: int, places: Int64s) -> Int64s:
-        """Where the variables at ascending places in slot order begin in the data."""
+        """Where the variables at these places in slot order begin in the data."""
         if len(places) > _FEW_VARIABLES:
             return self.variable_edges(block).take(places).astype(np.int64)
-        return starts_of(self._checked_lengths(block).items, places)
+        order = np.argsort(places)
+        starts = np.empty(len(places), np.int64)
+        starts[order] = starts_of(self._checked_lengths(block).items, places.take(order))
+        return starts
 
     def _checked_lengths(self, block: int) -> Lengths:
         """They add up to the data."""
@@ -193,7 +189,7 @@ class SplitColumn:
         templates, layout = self.templates(), self.layout(block)
         variables = self.variables(block)
         texts = templates.texts(layout.codes[within].astype(np.int64))
-        return join_texts_at(within, layout, texts, templates.slots, variables.data, variables.ends)
+        return join_texts_at(within, layout, texts, variables.data, variables.ends)
 
     def _few_texts(self, block: int, within: Int64s) -> list[bytes]:
         """Without working out where every variable of the block lies."""
@@ -203,6 +199,7 @@ class SplitColumn:
         rows = within.tolist()
         try:
             texts = [templates.text(codes.item(row)) for row in rows]
-            return join_few_texts(rows, codes, texts, self._counts(block), data, lengths)
+            layout = self.layout(block, few=True)
+            return join_few_texts(rows, layout, texts, data, lengths)
         except (IndexError, ValueError) as error:
             raise self._reader.corrupt(self._kinds.lengths, ValueError(error)) from None

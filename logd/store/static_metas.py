@@ -17,7 +17,7 @@ import numpy.typing as npt
 from logd.format.ascending import distinct
 from logd.format.folding import fold_utf8
 from logd.format.separated import SEPARATOR
-from logd.format.slot_rows import SLOT_BITS, slot_keys
+from logd.format.slot_layout import SLOT_BITS, slot_keys
 from logd.format.templates import PLACEHOLDER
 from logd.query.ast import Term
 from logd.query.match import matches
@@ -78,8 +78,8 @@ class StaticMetas:
             mine: Bools = holding.take(codes)
             hits = matching_variables(self._column, block, word)
             if len(hits):
-                places = self._column.slot_rows(block).locate(hits)
-                verdicts = self._verdicts(slot_keys(places.codes, places.slots))
+                places = self._column.layout(block).locate(hits)
+                verdicts = self._verdicts(slot_keys(places.codes, places.numbers))
                 mine[places.rows] = True
                 sure[places.rows[verdicts == _Verdict.YES.value]] = True
                 doubtful[places.rows[verdicts == _Verdict.UNKNOWN.value]] = True

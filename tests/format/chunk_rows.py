@@ -20,11 +20,14 @@ from logd.format.chunk import (
     decode_part,
     decode_records,
     decode_stored_codes,
+    decode_variable_lengths,
     time_unit,
 )
 from logd.format.columns import from_planes
 from logd.format.separated import SEPARATOR, edges
-from logd.format.templates import PLACEHOLDER, SlotLayout, join_texts_at
+from logd.format.slot_layout import SlotLayout
+from logd.format.slot_order import SlotOrder
+from logd.format.templates import PLACEHOLDER, join_texts_at
 
 Int64s = npt.NDArray[np.int64]
 UInt64s = npt.NDArray[np.uint64]
@@ -113,16 +116,19 @@ class DecodedChunk:
         """The texts of all rows, of a column that is kept as templates and variables."""
         templates = self.raw[kinds.templates, 0].split(SEPARATOR)
         slots = np.array([text.count(PLACEHOLDER) for text in templates], np.int64)
+        classes = self.raw.get((kinds.classes, 0), b"")
+        assert bool(classes) <= (self.head.version > 1)
+        order = SlotOrder(slots, np.frombuffer(classes, np.uint8))
         codes = self._codes(kinds.codes)
         out = []
         for index, block in enumerate(self._blocks()):
-            layout = SlotLayout(codes[block], slots)
-            lengths = from_planes(self.raw[kinds.lengths, index], layout.variables, np.uint32)
+            layout = SlotLayout(codes[block], order)
+            raw = self.raw[kinds.lengths, index]
+            lengths = decode_variable_lengths(self.head.version, raw, layout.variables)
             out += join_texts_at(
                 np.arange(len(layout.codes)),
                 layout,
                 [templates[code] for code in layout.codes],
-                slots,
                 self.raw[kinds.data, index],
                 np.cumsum(lengths.astype(np.int64)),
             )

@@ -19,6 +19,7 @@ from logd.format.chunk import (
     BLOCK_ENTRIES,
     HEAD_BYTES,
     MAX_ENTRIES,
+    VERSION,
     IdempotencyRecord,
     Part,
     build_chunk,
@@ -183,8 +184,8 @@ def sealed(data: bytearray) -> bytes:
 
 def test_a_newer_version_is_refused_by_its_number() -> None:
     data = bytearray(small_chunk())
-    struct.pack_into("<H", data, 4, 2)
-    with pytest.raises(ValueError, match="version 2"):
+    struct.pack_into("<H", data, 4, VERSION + 1)
+    with pytest.raises(ValueError, match=f"version {VERSION + 1}"):
         decode_head(sealed(data))
 
 

@@ -36,7 +36,7 @@ def newer_wal(world: World) -> None:
 
 def newer_segment(world: World) -> None:
     path = sorted(world.layout.segments.iterdir())[0]
-    path.write_bytes(with_version(path.read_bytes(), 56, 2))
+    path.write_bytes(with_version(path.read_bytes(), 56, 3))
 
 
 def newer_index(world: World) -> None:
@@ -72,7 +72,7 @@ def contents(root: Path) -> dict[str, bytes]:
         (newer_directory, "format 2"),
         (strange_directory, "something else"),
         (newer_wal, "WAL format 2"),
-        (newer_segment, "segment format 2"),
+        (newer_segment, "segment format 3"),
         (newer_index, "index format 2"),
     ],
 )

@@ -1,0 +1,218 @@
+"""Where the variables of a block lie, which are stored in slot order (`slot_order.py`).
+
+Computed, not stored. Of slot number s of a template of which the block has n entries, in a run that
+begins with slot number f, the variable of the entry of rank r among these n lies at
+
+    begin of the run + (s - f) * n + r
+"""
+
+from functools import cached_property
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from logd.format.slot_order import SlotOrder
+
+SLOT_BITS: Final = 32
+_FEW_PLACES: Final = 4
+
+Int64s = npt.NDArray[np.int64]
+Int32s = npt.NDArray[np.int32]
+Codes = npt.NDArray[np.integer[Any]]
+
+
+class Places(NamedTuple):
+    """Of each variable, int64[k]: the entry within the block, its template's code, and which of the
+    template's variables it is."""
+
+    rows: Int64s
+    codes: Int64s
+    numbers: Int64s
+
+
+class Sequences(NamedTuple):
+    """Variables side by side in an entry. `places`: for each number of a variable in such a
+    sequence int64[k], the places in slot order; `rows`: int64[k], the entries."""
+
+    places: list[Int64s]
+    rows: Int64s
+
+
+def slot_keys(codes: Int64s, numbers: Int64s) -> Int64s:
+    """int64[k]: a template, and one of its slots, as one number."""
+    return (codes << SLOT_BITS) | numbers
+
+
+class SlotLayout:
+    """`codes`: the template codes of a block's entries. Raises IndexError where one has no
+    template. `variables`: how many the block has."""
+
+    def __init__(self, codes: Codes, order: SlotOrder) -> None:
+        self.codes = codes
+        self._order = order
+        self._entries = np.bincount(codes, minlength=len(order.slots))
+        if len(self._entries) > len(order.slots):
+            raise IndexError("a code without a template")
+        self.variables = int(np.dot(self._entries, order.slots))
+
+    @cached_property
+    def run_ends(self) -> Int32s:
+        """int32[runs]: where the variables of each end."""
+        sizes = self._entries.astype(np.int32).take(self._order.run_templates)
+        sizes *= self._order.run_slots
+        ends: Int32s = np.cumsum(sizes, dtype=np.int32)
+        return ends
+
+    @property
+    def size_bytes(self) -> int:
+        """Memory that it takes, about, when all of it is known."""
+        of_runs, of_templates = 4 * len(self._order.run_templates), 16 * len(self._entries)
+        return 500 + 24 * len(self.codes) + of_templates + of_runs
+
+    def class_edges(self) -> Int32s:
+        """int32[k + 1]: where variables of another class begin, 0 and `variables` among them."""
+        edges = np.zeros(len(self._order.class_runs) + 2, np.int32)
+        edges[1:-1] = self.run_ends.take(self._order.class_runs - 1)
+        edges[-1] = self.variables
+        return edges
+
+    def variables_of(self, rows: Int64s) -> Int64s:
+        """int64[rows]: the variables of each of these entries."""
+        return self._order.slots.take(self.codes.take(rows))
+
+    @cached_property
+    def _by_code(self) -> Int64s:
+        return np.argsort(self.codes.astype(np.uint16), kind="stable")
+
+    @cached_property
+    def _first(self) -> Int64s:
+        """Where the entries of each template begin in that order."""
+        first: Int64s = np.cumsum(self._entries) - self._entries
+        return first
+
+    @cached_property
+    def _ranks(self) -> Int64s:
+        ranks = np.empty(len(self.codes), np.int64)
+        order = self._by_code
+        ranks[order] = np.arange(len(order)) - self._first.take(self.codes.take(order))
+        return ranks
+
+    # ------------------------------------------------------------ from entries to places
+
+    def begins(self, codes: Codes, numbers: Codes) -> Int64s:
+        """int64[k]: where the variables of these slots of these templates begin."""
+        runs = self._order.runs_of(codes, numbers)
+        behind = self._order.run_slots.take(runs) + self._order.run_numbers.take(runs) - numbers
+        behind *= self._entries.take(codes)
+        return self.run_ends.take(runs) - behind
+
+    def positions(self, rows: Int64s, numbers: Int64s) -> Int64s:
+        """int64[k]: the place of variable `numbers[i]` of entry `rows[i]`."""
+        return self.begins(self.codes.take(rows), numbers) + self._ranks.take(rows)
+
+    def positions_of(self, row: int) -> list[int]:
+        """The places of all variables of one entry."""
+        code = self.codes.item(row)
+        numbers = np.arange(self._order.slots.item(code))
+        begins = self.begins(np.full(len(numbers), code), numbers)
+        begins += int(np.count_nonzero(self.codes[:row] == code))
+        return begins.tolist()  # type: ignore[no-any-return]
+
+    def sequences(self, codes: Int64s, numbers: Int64s, length: int) -> Sequences:
+        """Of all entries of these ascending templates, `length` variables from these slots on."""
+        entries = self._entries.take(codes)
+        before = np.cumsum(entries) - entries
+        within = np.arange(int(entries.sum()))
+        in_slot = within - np.repeat(before, entries)
+        rows = self._rows_of(codes)
+        first = np.searchsorted(self.codes[rows], codes)
+        places = [
+            np.repeat(self.begins(codes, numbers + step), entries) + in_slot
+            for step in range(length)
+        ]
+        return Sequences(places, rows[np.repeat(first, entries) + in_slot])
+
+    def _rows_of(self, codes: Int64s) -> Int64s:
+        """The entries of templates, by template and then as they stand."""
+        if len(codes) == 1:
+            return np.flatnonzero(self.codes == codes.astype(self.codes.dtype))
+        wanted = np.zeros(len(self._entries), np.bool_)
+        wanted[codes] = True
+        rows = np.flatnonzero(wanted.take(self.codes))
+        return rows[np.argsort(self.codes[rows], kind="stable")]
+
+    def places(self, per_entry: Int64s) -> Int32s:
+        """int32[variables]: the place of each variable in entry order; `per_entry`: int64[entries],
+        the variables of each. For all of a block at once: what it takes on the way counts."""
+        order, codes, ranks = self._order, self.codes, self._ranks.astype(np.int32)
+        is_plain = codes >= order.covered
+        # of a plain template the first place and the distance of slots, else the slots' numbers
+        base = np.where(is_plain, self._plain_begins.take(codes) + ranks, order.first.take(codes))
+        factor = np.where(is_plain, self._entries.take(codes), 1).astype(np.int32)
+        first = np.cumsum(per_entry) - per_entry
+        out = np.arange(self.variables, dtype=np.int32)
+        out -= np.repeat(first.astype(np.int32), per_entry)
+        out *= np.repeat(factor, per_entry)
+        out += np.repeat(base.astype(np.int32), per_entry)
+        if not is_plain.any():
+            out = self._slot_begins.take(out)
+            out += np.repeat(ranks, per_entry)
+        elif not is_plain.all():
+            some = np.flatnonzero(np.repeat(~is_plain, per_entry))
+            of_slots = self._slot_begins.take(out[some])
+            out[some] = of_slots + np.repeat(ranks[~is_plain], per_entry[~is_plain])
+        return out
+
+    @cached_property
+    def _slot_begins(self) -> Int32s:
+        """int32[k]: where the variables of each slot that has a class begin."""
+        codes, numbers = self._order.classed_slots()
+        return self.begins(codes, numbers).astype(np.int32)
+
+    @cached_property
+    def _plain_begins(self) -> Int32s:
+        """int32[templates]: where the variables of each plain one begin."""
+        begins = np.zeros(len(self._entries), np.int32)
+        covered = self._order.covered
+        plain = len(self._entries) - covered
+        runs = slice(len(self.run_ends) - plain, None)
+        sizes = self._entries[covered:] * self._order.slots[covered:]
+        begins[covered:] = self.run_ends[runs] - sizes
+        return begins
+
+    # ------------------------------------------------------------ from places to entries
+
+    def rows(self) -> Int32s:
+        """int32[variables]: the entry that each variable, in slot order, belongs to."""
+        per_entry = self._order.slots.take(self.codes)
+        rows = np.empty(self.variables, np.int32)
+        rows[self.places(per_entry)] = np.repeat(
+            np.arange(len(self.codes), dtype=np.int32), per_entry
+        )
+        return rows
+
+    def rows_at(self, positions: Int64s) -> Int64s:
+        """int64[k]: the entries that the variables at these places belong to."""
+        return self._locate(positions)[1]
+
+    def locate(self, positions: Int64s) -> Places:
+        """What the variables at these places are."""
+        runs, rows, before = self._locate(positions)
+        codes = self._order.run_templates.take(runs).astype(np.int64)
+        return Places(rows, codes, self._order.run_numbers.take(runs) + before)
+
+    def _locate(self, positions: Int64s) -> tuple[Int64s, Int64s, Int64s]:
+        """(run, entry, how many slots of the run come before the variable's)."""
+        runs = np.searchsorted(self.run_ends, positions, side="right")
+        codes = self._order.run_templates.take(runs)
+        entries = self._entries.take(codes)
+        begins = self.run_ends.take(runs) - entries * self._order.run_slots.take(runs)
+        before, ranks = np.divmod(positions - begins, entries)
+        if len(positions) <= _FEW_PLACES:
+            few = [
+                np.flatnonzero(self.codes == code)[rank]
+                for code, rank in zip(codes.tolist(), ranks.tolist(), strict=True)
+            ]
+            return runs, np.array(few, np.int64), before
+        return runs, self._by_code.take(self._first.take(codes) + ranks), before

@@ -1,0 +1,42 @@
+"""Texts, split into templates and variables."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from logd.format.separated import edges, join_texts
+from logd.format.slot_layout import SlotLayout
+from logd.format.templates import TemplateCodes, VariableBlock, split_block
+
+
+class Split(NamedTuple):
+    """`known`: the templates of all blocks that were split with them so far."""
+
+    block: VariableBlock
+    known: TemplateCodes
+
+    @property
+    def templates(self) -> list[bytes]:
+        return self.known.texts()
+
+    @property
+    def layout(self) -> SlotLayout:
+        return SlotLayout(self.block.codes.astype(np.uint16), self.known.order())
+
+    def templates_of(self, rows: list[int]) -> list[bytes]:
+        texts = self.templates
+        return [texts[code] for code in self.block.codes[rows].tolist()]
+
+    def variables(self) -> list[str]:
+        """In slot order."""
+        ends = np.cumsum(self.block.lengths).tolist()
+        return [
+            self.block.data[end - length : end].decode()
+            for end, length in zip(ends, self.block.lengths.tolist(), strict=True)
+        ]
+
+
+def split(texts: list[str], codes: TemplateCodes | None = None) -> Split:
+    known = TemplateCodes() if codes is None else codes
+    blob = join_texts(texts)
+    return Split(split_block(blob, edges(blob, len(texts))[1:-1] - 1, known), known)

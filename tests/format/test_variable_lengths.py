@@ -1,0 +1,61 @@
+"""Lengths of variables, and what they add up to, against sums."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from logd.format.variable_lengths import Lengths, decode_lengths, encode_lengths, starts_of
+
+SIZES = st.lists(
+    st.one_of(st.integers(1, 16), st.integers(1, 300), st.integers(1, 1 << 24)), max_size=40
+)
+"""With such that take pairs alone, and one plane or more."""
+
+
+@given(SIZES, st.data())
+def test_lengths_come_back(sizes: list[int], data: st.DataObject) -> None:
+    cuts = sorted(data.draw(st.sets(st.integers(0, len(sizes)))))
+    pieces = encode_lengths(np.array(sizes, np.int32), [0, *cuts, len(sizes)])
+    raw = b"".join(pieces)
+    assert decode_lengths(raw, len(sizes)).tolist() == sizes
+    if max(sizes, default=1) <= 16:
+        assert len(raw) == (len(sizes) + 1) // 2
+
+
+@given(SIZES.filter(bool))
+def test_other_numbers_of_lengths_are_noticed(sizes: list[int]) -> None:
+    raw = b"".join(encode_lengths(np.array(sizes, np.int32), [0, len(sizes)]))
+    for count in (0, 2 * len(raw) + 1):
+        with pytest.raises(ValueError, match=r"lengths|planes"):
+            decode_lengths(raw, count)
+    with pytest.raises(ValueError, match=r"lengths|planes"):
+        decode_lengths(b"".join([raw, bytes(len(sizes) * 9 + 1)]), len(sizes))
+
+
+@given(st.lists(st.integers(1, 300), min_size=1, max_size=20), st.data())
+def test_where_variables_begin(sizes: list[int], data: st.DataObject) -> None:
+    places = sorted(data.draw(st.sets(st.sampled_from(range(len(sizes))))))
+    lengths = np.array(sizes, np.uint16)
+    found = starts_of(lengths, np.array(places, np.int64))
+    assert found.tolist() == [sum(sizes[:place]) for place in places]
+
+
+@given(st.lists(st.integers(1, 300), min_size=1, max_size=20))
+def test_which_variable_holds_a_byte(sizes: list[int]) -> None:
+    lengths = Lengths(np.array(sizes, np.uint16))
+    expected = [
+        (which, sum(sizes[:which]), size) for which, size in enumerate(sizes) for _ in range(size)
+    ]
+    assert [lengths.holding(offset) for offset in range(sum(sizes))] == expected
+
+
+@pytest.mark.parametrize("count", [1023, 1024, 1025, 3000])
+def test_which_of_many_variables_holds_a_byte(count: int) -> None:
+    sizes = [1 + number * 7919 % 255 for number in range(count)]
+    lengths = Lengths(np.array(sizes, np.uint8))
+    begin = 0
+    for which, size in enumerate(sizes):
+        for offset in {begin, begin + size // 2, begin + size - 1}:
+            assert lengths.holding(offset) == (which, begin, size)
+        begin += size
