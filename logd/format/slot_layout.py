@@ -59,21 +59,22 @@ class SlotLayout:
     @cached_property
     def run_ends(self) -> Int32s:
         """int32[runs]: where the variables of each end."""
-        sizes = self._entries.astype(np.int32).take(self._order.run_templates)
-        sizes *= self._order.run_slots
+        sizes = self._entries.astype(np.int32).take(self._order.runs.templates)
+        sizes *= self._order.runs.slots
         ends: Int32s = np.cumsum(sizes, dtype=np.int32)
         return ends
 
     @property
     def size_bytes(self) -> int:
         """Memory that it takes, about, when all of it is known."""
-        of_runs, of_templates = 4 * len(self._order.run_templates), 16 * len(self._entries)
+        of_runs, of_templates = 4 * len(self._order.runs.slots), 16 * len(self._entries)
         return 500 + 24 * len(self.codes) + of_templates + of_runs
 
     def class_edges(self) -> Int32s:
         """int32[k + 1]: where variables of another class begin, 0 and `variables` among them."""
-        edges = np.zeros(len(self._order.class_runs) + 2, np.int32)
-        edges[1:-1] = self.run_ends.take(self._order.class_runs - 1)
+        heads = self._order.class_heads()
+        edges = np.zeros(len(heads) + 2, np.int32)
+        edges[1:-1] = self._slot_ends.take(heads - 1)
         edges[-1] = self.variables
         return edges
 
@@ -103,7 +104,8 @@ class SlotLayout:
     def begins(self, codes: Codes, numbers: Codes) -> Int64s:
         """int64[k]: where the variables of these slots of these templates begin."""
         runs = self._order.runs_of(codes, numbers)
-        behind = self._order.run_slots.take(runs) + self._order.run_numbers.take(runs) - numbers
+        of_runs = self._order.runs
+        behind = of_runs.slots.take(runs) + of_runs.numbers.take(runs) - numbers
         behind *= self._entries.take(codes)
         return self.run_ends.take(runs) - behind
 
@@ -145,40 +147,45 @@ class SlotLayout:
     def places(self, per_entry: Int64s) -> Int32s:
         """int32[variables]: the place of each variable in entry order; `per_entry`: int64[entries],
         the variables of each. For all of a block at once: what it takes on the way counts."""
-        order, codes, ranks = self._order, self.codes, self._ranks.astype(np.int32)
-        is_plain = codes >= order.covered
-        # of a plain template the first place and the distance of slots, else the slots' numbers
-        base = np.where(is_plain, self._plain_begins.take(codes) + ranks, order.first.take(codes))
-        factor = np.where(is_plain, self._entries.take(codes), 1).astype(np.int32)
+        codes, ranks = self.codes, self._ranks.astype(np.int32)
         first = np.cumsum(per_entry) - per_entry
         out = np.arange(self.variables, dtype=np.int32)
         out -= np.repeat(first.astype(np.int32), per_entry)
-        out *= np.repeat(factor, per_entry)
-        out += np.repeat(base.astype(np.int32), per_entry)
+        is_plain = codes >= self._order.covered
         if not is_plain.any():
+            out += np.repeat(self._order.first.astype(np.int32).take(codes), per_entry)
             out = self._slot_begins.take(out)
-            out += np.repeat(ranks, per_entry)
-        elif not is_plain.all():
-            some = np.flatnonzero(np.repeat(~is_plain, per_entry))
-            of_slots = self._slot_begins.take(out[some])
-            out[some] = of_slots + np.repeat(ranks[~is_plain], per_entry[~is_plain])
+        else:
+            of_plain = np.repeat(is_plain, per_entry)
+            slots = out[~of_plain] + np.repeat(self._order.first.take(codes), per_entry)[~of_plain]
+            out *= np.repeat(self._entries.astype(np.int32).take(codes), per_entry)
+            out += np.repeat(self._plain_begins.take(codes), per_entry)
+            out[~of_plain] = self._slot_begins.take(slots)
+        out += np.repeat(ranks, per_entry)
         return out
 
     @cached_property
+    def _slot_ends(self) -> Int32s:
+        """int32[k]: where the variables of each slot that has a class end, in slot order."""
+        sizes = self._entries.astype(np.int32).take(self._order.templates_in_order)
+        ends: Int32s = np.cumsum(sizes, dtype=np.int32)
+        return ends
+
+    @cached_property
     def _slot_begins(self) -> Int32s:
-        """int32[k]: where the variables of each slot that has a class begin."""
-        codes, numbers = self._order.classed_slots()
-        return self.begins(codes, numbers).astype(np.int32)
+        """int32[k]: where they begin, the slots counted through all templates."""
+        begins = np.empty(len(self._slot_ends), np.int32)
+        begins[self._order.slots_in_order[1:]] = self._slot_ends[:-1]
+        begins[self._order.slots_in_order[:1]] = 0
+        return begins
 
     @cached_property
     def _plain_begins(self) -> Int32s:
         """int32[templates]: where the variables of each plain one begin."""
         begins = np.zeros(len(self._entries), np.int32)
         covered = self._order.covered
-        plain = len(self._entries) - covered
-        runs = slice(len(self.run_ends) - plain, None)
         sizes = self._entries[covered:] * self._order.slots[covered:]
-        begins[covered:] = self.run_ends[runs] - sizes
+        begins[covered:] = self.variables - np.cumsum(sizes[::-1])[::-1]
         return begins
 
     # ------------------------------------------------------------ from places to entries
@@ -199,15 +206,15 @@ class SlotLayout:
     def locate(self, positions: Int64s) -> Places:
         """What the variables at these places are."""
         runs, rows, before = self._locate(positions)
-        codes = self._order.run_templates.take(runs).astype(np.int64)
-        return Places(rows, codes, self._order.run_numbers.take(runs) + before)
+        codes = self._order.runs.templates.take(runs).astype(np.int64)
+        return Places(rows, codes, self._order.runs.numbers.take(runs) + before)
 
     def _locate(self, positions: Int64s) -> tuple[Int64s, Int64s, Int64s]:
         """(run, entry, how many slots of the run come before the variable's)."""
         runs = np.searchsorted(self.run_ends, positions, side="right")
-        codes = self._order.run_templates.take(runs)
+        codes = self._order.runs.templates.take(runs)
         entries = self._entries.take(codes)
-        begins = self.run_ends.take(runs) - entries * self._order.run_slots.take(runs)
+        begins = self.run_ends.take(runs) - entries * self._order.runs.slots.take(runs)
         before, ranks = np.divmod(positions - begins, entries)
         if len(positions) <= _FEW_PLACES:
             few = [

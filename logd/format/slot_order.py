@@ -14,10 +14,12 @@ variables lie as in a plain template, which is a run by itself.
 """
 
 from functools import cached_property
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+
+from logd.format.ascending import distinct
 
 MOST_CLASSED: Final = 1 << 16
 """Slots of a chunk that have a class, at most: what is known of each takes memory while the chunk
@@ -29,56 +31,71 @@ Bytes = npt.NDArray[np.uint8]
 Ints = npt.NDArray[np.integer[Any]]
 
 
+class Runs(NamedTuple):
+    """In slot order, int32[runs]: the template whose slots they are, how many, and which of the
+    template's slots the run begins with."""
+
+    templates: Int32s
+    slots: Int32s
+    numbers: Int32s
+
+
 class SlotOrder:
     """`slots`: int64[templates], variables of each; `classes`: uint8[k], of the slots of the first
     templates. Raises ValueError where they do not end with one of these.
 
     `first`: int64[templates], the slots of all templates before each. `covered`: how many templates
-    are not plain.
-
-    `run_templates`, `run_slots`: int32[runs], in slot order: whose slots they are, and how many.
-    `class_runs`: int64[k], the runs with which another class begins, ascending; the first one and
-    plain ones are not among them.
+    are not plain. `slots_in_order`: int32[k], the slots that have a class, counted through all
+    templates, in slot order; `templates_in_order`: int32[k], the templates of these.
     """
 
     def __init__(self, slots: Int64s, classes: Bytes) -> None:
         self.slots = slots
         ends = np.cumsum(slots)
         self.first: Int64s = ends - slots
-        covered = int(np.searchsorted(ends, len(classes), side="right")) if len(classes) else 0
-        if len(classes) != (int(ends[covered - 1]) if covered else 0):
+        self.covered = int(np.searchsorted(ends, len(classes), side="right")) if len(classes) else 0
+        if len(classes) != (int(ends[self.covered - 1]) if self.covered else 0):
             raise ValueError(f"{len(classes)} classes do not end with a template's slots")
-        self.covered = covered
-        order = np.argsort(classes, kind="stable").astype(np.int32)
-        templates = np.repeat(np.arange(covered, dtype=np.int32), slots[:covered]).take(order)
-        is_first = np.ones(len(order), np.bool_)
-        is_first[1:] = (np.diff(order) != 1) | (templates[1:] != templates[:-1])
-        if len(order):
-            ordered = classes.take(order)
-            is_first[1:] |= ordered[1:] != ordered[:-1]
-        heads = np.flatnonzero(is_first)
-        self._order, self._is_first, self._heads = order, is_first, heads
-        plain = np.arange(covered, len(slots), dtype=np.int32)
-        self.run_templates: Int32s = np.concatenate([templates.take(heads), plain])
-        of_runs = np.diff(heads, append=len(order)).astype(np.int32)
-        self.run_slots: Int32s = np.concatenate([of_runs, slots[covered:].astype(np.int32)])
-        kinds = classes.take(order.take(heads))
-        self.class_runs = np.flatnonzero(kinds[1:] != kinds[:-1]) + 1
+        self._classes = classes
+        self.slots_in_order: Int32s = np.argsort(classes, kind="stable").astype(np.int32)
+        codes = np.repeat(np.arange(self.covered, dtype=np.int32), slots[: self.covered])
+        self.templates_in_order: Int32s = codes.take(self.slots_in_order)
+
+    def class_heads(self) -> Int64s:
+        """int64[c]: places in `slots_in_order` with which another class begins, ascending; not the
+        first."""
+        heads = distinct(np.cumsum(np.bincount(self._classes))[:-1])
+        return heads[heads > 0]
 
     @cached_property
-    def run_numbers(self) -> Int32s:
-        """int32[runs]: which of its template's slots a run begins with."""
-        numbers = np.zeros(len(self.run_templates), np.int32)
-        heads = self._heads
-        first = self._order.take(heads)
-        numbers[: len(heads)] = first - self.first.take(self.run_templates[: len(heads)])
-        return numbers
+    def _heads(self) -> Int64s:
+        """int64[k]: where in `slots_in_order` runs begin."""
+        order, templates = self.slots_in_order, self.templates_in_order
+        is_first = np.ones(len(order), np.bool_)
+        np.not_equal(order[1:] - order[:-1], 1, out=is_first[1:])
+        is_first[1:] |= templates[1:] != templates[:-1]
+        is_first[self.class_heads()] = True
+        return np.flatnonzero(is_first)
+
+    @cached_property
+    def runs(self) -> Runs:
+        heads, plain = self._heads, np.arange(self.covered, len(self.slots), dtype=np.int32)
+        templates = self.templates_in_order.take(heads)
+        numbers = self.slots_in_order.take(heads) - self.first.take(templates)
+        sizes = np.diff(heads, append=len(self.slots_in_order))
+        return Runs(
+            np.concatenate([templates, plain]),
+            np.concatenate([sizes, self.slots[self.covered :]]).astype(np.int32),
+            np.concatenate([numbers, np.zeros(len(plain), np.int64)]).astype(np.int32),
+        )
 
     @cached_property
     def _run_of_slot(self) -> Int32s:
         """int32[k]: the run of each slot that has a class."""
-        runs = np.empty(len(self._order), np.int32)
-        runs[self._order] = np.cumsum(self._is_first, dtype=np.int32) - np.int32(1)
+        heads = self._heads
+        sizes = np.diff(heads, append=len(self.slots_in_order))
+        runs = np.empty(len(self.slots_in_order), np.int32)
+        runs[self.slots_in_order] = np.repeat(np.arange(len(heads), dtype=np.int32), sizes)
         return runs
 
     def runs_of(self, codes: Ints, numbers: Ints) -> Int64s:
@@ -91,15 +108,7 @@ class SlotOrder:
             runs[classed] = self._run_of_slot.take(slots)
         return runs
 
-    def classed_slots(self) -> tuple[Int32s, Int32s]:
-        """int32[k] each: of the slots that have a class the template, and the number in it."""
-        slots = self.slots[: self.covered]
-        codes = np.repeat(np.arange(self.covered, dtype=np.int32), slots)
-        numbers = np.arange(len(codes), dtype=np.int32)
-        numbers -= np.repeat(self.first[: self.covered].astype(np.int32), slots)
-        return codes, numbers
-
     @property
     def size_bytes(self) -> int:
         """Memory that it takes, about, when all of it is known."""
-        return 12 * len(self.run_templates) + 9 * len(self._order) + 16 * len(self.slots) + 500
+        return 500 + 20 * len(self.slots) + 33 * len(self.slots_in_order)

@@ -129,6 +129,8 @@ def _learn(
 ) -> None:
     """What these variables, in the order of the entries, tell of the templates of which so many
     were known before."""
+    if known == len(templates):
+        return
     is_new = codes >= known
     if not is_new.all():
         some = np.flatnonzero(np.repeat(is_new, per_entry))
