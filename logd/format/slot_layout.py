@@ -1,9 +1,10 @@
 """Where the variables of a block lie, which are stored in slot order (`slot_order.py`).
 
-Computed, not stored. Of slot number s of a template of which the block has n entries, in a run that
-begins with slot number f, the variable of the entry of rank r among these n lies at
+Computed, not stored. Where the block has n entries of a template, and r of these come before an
+entry, the entry's variable of the slot s of the template lies at
 
-    begin of the run + (s - f) * n + r
+    begin of the slot + r
+    begin of the template + s * n + r   in a plain one
 """
 
 from functools import cached_property
@@ -56,19 +57,11 @@ class SlotLayout:
             raise IndexError("a code without a template")
         self.variables = int(np.dot(self._entries, order.slots))
 
-    @cached_property
-    def run_ends(self) -> Int32s:
-        """int32[runs]: where the variables of each end."""
-        sizes = self._entries.astype(np.int32).take(self._order.runs.templates)
-        sizes *= self._order.runs.slots
-        ends: Int32s = np.cumsum(sizes, dtype=np.int32)
-        return ends
-
     @property
     def size_bytes(self) -> int:
         """Memory that it takes, about, when all of it is known."""
-        of_runs, of_templates = 4 * len(self._order.runs.slots), 16 * len(self._entries)
-        return 500 + 24 * len(self.codes) + of_templates + of_runs
+        of_slots, of_templates = 8 * len(self._order.slots_in_order), 16 * len(self._entries)
+        return 500 + 24 * len(self.codes) + of_templates + of_slots
 
     def class_edges(self) -> Int32s:
         """int32[k + 1]: where variables of another class begin, 0 and `variables` among them."""
@@ -103,11 +96,14 @@ class SlotLayout:
 
     def begins(self, codes: Codes, numbers: Codes) -> Int64s:
         """int64[k]: where the variables of these slots of these templates begin."""
-        runs = self._order.runs_of(codes, numbers)
-        of_runs = self._order.runs
-        behind = of_runs.slots.take(runs) + of_runs.numbers.take(runs) - numbers
-        behind *= self._entries.take(codes)
-        return self.run_ends.take(runs) - behind
+        order = self._order
+        slots = order.first.take(codes) + numbers
+        if not order.has_plain:
+            return self._slot_begins.take(slots).astype(np.int64)
+        begins = self._plain_begins.take(codes) + self._entries.take(codes) * numbers
+        classed = np.flatnonzero(codes < order.covered)
+        begins[classed] = self._slot_begins.take(slots[classed])
+        return begins
 
     def positions(self, rows: Int64s, numbers: Int64s) -> Int64s:
         """int64[k]: the place of variable `numbers[i]` of entry `rows[i]`."""
@@ -152,7 +148,7 @@ class SlotLayout:
         out = np.arange(self.variables, dtype=np.int32)
         out -= np.repeat(first.astype(np.int32), per_entry)
         is_plain = codes >= self._order.covered
-        if not is_plain.any():
+        if not self._order.has_plain:
             out += np.repeat(self._order.first.astype(np.int32).take(codes), per_entry)
             out = self._slot_begins.take(out)
         else:
@@ -180,12 +176,19 @@ class SlotLayout:
         return begins
 
     @cached_property
+    def _plain_ends(self) -> Int64s:
+        """int64[plain templates]: where the variables of each end."""
+        covered = self._order.covered
+        ends = np.cumsum(self._entries[covered:] * self._order.slots[covered:])
+        ends += self.variables - ends[-1:]
+        return ends
+
+    @cached_property
     def _plain_begins(self) -> Int32s:
         """int32[templates]: where the variables of each plain one begin."""
         begins = np.zeros(len(self._entries), np.int32)
         covered = self._order.covered
-        sizes = self._entries[covered:] * self._order.slots[covered:]
-        begins[covered:] = self.variables - np.cumsum(sizes[::-1])[::-1]
+        begins[covered:] = self._plain_ends - self._entries[covered:] * self._order.slots[covered:]
         return begins
 
     # ------------------------------------------------------------ from places to entries
@@ -201,25 +204,46 @@ class SlotLayout:
 
     def rows_at(self, positions: Int64s) -> Int64s:
         """int64[k]: the entries that the variables at these places belong to."""
-        return self._locate(positions)[1]
+        _, codes, ranks = self._in_slots(positions)
+        return self._rows_of_rank(codes, ranks)
 
     def locate(self, positions: Int64s) -> Places:
         """What the variables at these places are."""
-        runs, rows, before = self._locate(positions)
-        codes = self._order.runs.templates.take(runs).astype(np.int64)
-        return Places(rows, codes, self._order.runs.numbers.take(runs) + before)
+        numbers, codes, ranks = self._in_slots(positions)
+        return Places(self._rows_of_rank(codes, ranks), codes, numbers)
 
-    def _locate(self, positions: Int64s) -> tuple[Int64s, Int64s, Int64s]:
-        """(run, entry, how many slots of the run come before the variable's)."""
-        runs = np.searchsorted(self.run_ends, positions, side="right")
-        codes = self._order.runs.templates.take(runs)
-        entries = self._entries.take(codes)
-        begins = self.run_ends.take(runs) - entries * self._order.runs.slots.take(runs)
-        before, ranks = np.divmod(positions - begins, entries)
-        if len(positions) <= _FEW_PLACES:
-            few = [
-                np.flatnonzero(self.codes == code)[rank]
-                for code, rank in zip(codes.tolist(), ranks.tolist(), strict=True)
-            ]
-            return runs, np.array(few, np.int64), before
-        return runs, self._by_code.take(self._first.take(codes) + ranks), before
+    def _rows_of_rank(self, codes: Int64s, ranks: Int64s) -> Int64s:
+        """Of the entries of each template the one of this rank."""
+        if len(codes) > _FEW_PLACES:
+            return self._by_code.take(self._first.take(codes) + ranks)
+        few = [
+            np.flatnonzero(self.codes == code)[rank]
+            for code, rank in zip(codes.tolist(), ranks.tolist(), strict=True)
+        ]
+        return np.array(few, np.int64)
+
+    def _in_slots(self, positions: Int64s) -> tuple[Int64s, Int64s, Int64s]:
+        """(which of its template's slots, the template, the rank among the entries of it), int64[k]
+        each."""
+        order = self._order
+        at = np.searchsorted(self._slot_ends, positions, side="right")
+        if not order.has_plain:
+            return self._in_classed(positions, at)
+        codes = np.searchsorted(self._plain_ends, positions, side="right") + order.covered
+        classed = np.flatnonzero(at < len(self._slot_ends))
+        codes[classed] = order.covered  # until they are known, any
+        numbers, ranks = np.divmod(
+            positions - self._plain_begins.take(codes), np.maximum(self._entries.take(codes), 1)
+        )
+        found = self._in_classed(positions[classed], at[classed])
+        for of_all, of_classed in zip((numbers, codes, ranks), found, strict=True):
+            of_all[classed] = of_classed
+        return numbers, codes, ranks
+
+    def _in_classed(self, positions: Int64s, at: Int64s) -> tuple[Int64s, Int64s, Int64s]:
+        """The same of variables in slots that have a class: `at` which, in slot order."""
+        order = self._order
+        codes = order.templates_in_order.take(at).astype(np.int64)
+        numbers = order.slots_in_order.take(at) - order.first.take(codes)
+        ranks = positions - (self._slot_ends.take(at) - self._entries.take(codes))
+        return numbers, codes, ranks

@@ -8,13 +8,9 @@ the slots in them. They cover the first templates only, where there are very man
 
     *slot order*   of the slots with a class: by class, then template, then slot; then the plain
                    templates: by template, then slot; in each slot by entry
-
-Neighbours in that order which belong to one template and follow each other in it are a *run*: their
-variables lie as in a plain template, which is a run by itself.
 """
 
-from functools import cached_property
-from typing import Any, Final, NamedTuple
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
@@ -28,16 +24,6 @@ is read."""
 Int64s = npt.NDArray[np.int64]
 Int32s = npt.NDArray[np.int32]
 Bytes = npt.NDArray[np.uint8]
-Ints = npt.NDArray[np.integer[Any]]
-
-
-class Runs(NamedTuple):
-    """In slot order, int32[runs]: the template whose slots they are, how many, and which of the
-    template's slots the run begins with."""
-
-    templates: Int32s
-    slots: Int32s
-    numbers: Int32s
 
 
 class SlotOrder:
@@ -67,48 +53,11 @@ class SlotOrder:
         heads = distinct(np.cumsum(np.bincount(self._classes))[:-1])
         return heads[heads > 0]
 
-    @cached_property
-    def _heads(self) -> Int64s:
-        """int64[k]: where in `slots_in_order` runs begin."""
-        order, templates = self.slots_in_order, self.templates_in_order
-        is_first = np.ones(len(order), np.bool_)
-        np.not_equal(order[1:] - order[:-1], 1, out=is_first[1:])
-        is_first[1:] |= templates[1:] != templates[:-1]
-        is_first[self.class_heads()] = True
-        return np.flatnonzero(is_first)
-
-    @cached_property
-    def runs(self) -> Runs:
-        heads, plain = self._heads, np.arange(self.covered, len(self.slots), dtype=np.int32)
-        templates = self.templates_in_order.take(heads)
-        numbers = self.slots_in_order.take(heads) - self.first.take(templates)
-        sizes = np.diff(heads, append=len(self.slots_in_order))
-        return Runs(
-            np.concatenate([templates, plain]),
-            np.concatenate([sizes, self.slots[self.covered :]]).astype(np.int32),
-            np.concatenate([numbers, np.zeros(len(plain), np.int64)]).astype(np.int32),
-        )
-
-    @cached_property
-    def _run_of_slot(self) -> Int32s:
-        """int32[k]: the run of each slot that has a class."""
-        heads = self._heads
-        sizes = np.diff(heads, append=len(self.slots_in_order))
-        runs = np.empty(len(self.slots_in_order), np.int32)
-        runs[self.slots_in_order] = np.repeat(np.arange(len(heads), dtype=np.int32), sizes)
-        return runs
-
-    def runs_of(self, codes: Ints, numbers: Ints) -> Int64s:
-        """int64[k]: the runs of these slots (`numbers`) of these templates."""
-        runs = codes.astype(np.int64)
-        runs += len(self._heads) - self.covered
-        classed = np.flatnonzero(codes < self.covered)
-        if len(classed):
-            slots = self.first.take(codes[classed]) + numbers[classed]
-            runs[classed] = self._run_of_slot.take(slots)
-        return runs
+    @property
+    def has_plain(self) -> bool:
+        return self.covered < len(self.slots)
 
     @property
     def size_bytes(self) -> int:
         """Memory that it takes, about, when all of it is known."""
-        return 500 + 20 * len(self.slots) + 33 * len(self.slots_in_order)
+        return 500 + 16 * len(self.slots) + 9 * len(self.slots_in_order)
