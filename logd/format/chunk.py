@@ -64,7 +64,7 @@ from logd.format.columns import decompress, from_planes, narrowest, to_planes
 from logd.format.folding import fold_utf8
 from logd.format.separated import Numbering
 from logd.format.split_column import Frame, SplitColumn, Texts, frame, frame_codes, frame_texts
-from logd.format.variable_lengths import decode_lengths
+from logd.format.variable_lengths import Lengths, decode_lengths
 from logd.format.wal import Idempotency
 
 MARKER: Final = b"\xfeCK\xff"
@@ -453,12 +453,12 @@ def time_unit(ref: PartRef) -> int:
     return int(10 ** (ref.encoding % ZIGZAG))
 
 
-def decode_variable_lengths(version: int, raw: bytes, count: int) -> UInts:
-    """uint[count], as narrow as stored: those of a block's variables, in a chunk of this version.
-    Raises ValueError where they are not so many."""
+def decode_variable_lengths(version: int, raw: bytes, count: int) -> Lengths:
+    """Those of a block's variables, in a chunk of this version. Raises ValueError where they are
+    not so many."""
     if version > _LENGTHS_IN_PLANES:
-        return decode_lengths(raw, count)
-    return from_planes(raw, count, narrowest(min(max(1, len(raw) // max(count, 1)), 8)))
+        return Lengths(*decode_lengths(raw, count))
+    return Lengths(from_planes(raw, count, narrowest(min(max(1, len(raw) // max(count, 1)), 8))))
 
 
 def decode_stored_codes(raw: bytes, count: int) -> UInts:

@@ -32,11 +32,12 @@ class Places(NamedTuple):
     numbers: Int64s
 
 
-class Sequences(NamedTuple):
-    """Variables side by side in an entry. `places`: for each number of a variable in such a
-    sequence int64[k], the places in slot order; `rows`: int64[k], the entries."""
+class Members(NamedTuple):
+    """Entries of some templates, int64[k] each: which of these templates, the rank among the
+    block's entries of it, and the entry within the block."""
 
-    places: list[Int64s]
+    which: Int64s
+    ranks: Int64s
     rows: Int64s
 
 
@@ -46,30 +47,53 @@ def slot_keys(codes: Int64s, numbers: Int64s) -> Int64s:
 
 
 class SlotLayout:
-    """`codes`: the template codes of a block's entries. Raises IndexError where one has no
-    template. `variables`: how many the block has."""
+    """`codes`: the template codes of a block's entries; `sizes`: int64[c], where it is known, how
+    many variables it has of each of the order's classes. Raises IndexError where an entry has no
+    template. `variables`: how many there are in all.
+    """
 
-    def __init__(self, codes: Codes, order: SlotOrder) -> None:
+    def __init__(self, codes: Codes, order: SlotOrder, sizes: Int64s | None = None) -> None:
         self.codes = codes
         self._order = order
         self._entries = np.bincount(codes, minlength=len(order.slots))
         if len(self._entries) > len(order.slots):
             raise IndexError("a code without a template")
         self.variables = int(np.dot(self._entries, order.slots))
+        self._sizes = sizes
+        self._ends: dict[int, Int64s] = {}
 
-    @property
-    def size_bytes(self) -> int:
-        """Memory that it takes, about, when all of it is known."""
-        of_slots, of_templates = 8 * len(self._order.slots_in_order), 16 * len(self._entries)
-        return 500 + 24 * len(self.codes) + of_templates + of_slots
+    def class_sizes(self) -> Int64s:
+        """int64[c]: the variables of each class."""
+        if self._sizes is None:
+            ends = np.concatenate([[0], self._all_ends])
+            self._sizes = np.diff(ends.take(self._order.class_edges))
+        return self._sizes
 
-    def class_edges(self) -> Int32s:
-        """int32[k + 1]: where variables of another class begin, 0 and `variables` among them."""
-        heads = self._order.class_heads()
-        edges = np.zeros(len(heads) + 2, np.int32)
-        edges[1:-1] = self._slot_ends.take(heads - 1)
-        edges[-1] = self.variables
-        return edges
+    @cached_property
+    def _class_ends(self) -> Int64s:
+        """int64[c]: where the variables of each class end."""
+        ends: Int64s = np.cumsum(self.class_sizes())
+        return ends
+
+    @cached_property
+    def _all_ends(self) -> Int64s:
+        """int64[k]: where, in slot order, the variables of each slot that has a class end."""
+        ends: Int64s = np.cumsum(self._entries.take(self._order.templates_in_order))
+        return ends
+
+    def _ends_in(self, which: int) -> Int64s:
+        """int64[slots of that class]: where, in slot order, the variables of each end. Raises
+        IndexError where they are not as many as is known."""
+        ends = self._ends.get(which)
+        if ends is None:
+            low, high = self._order.class_edges[which : which + 2].tolist()
+            ends = np.cumsum(self._entries.take(self._order.templates_in_order[low:high]))
+            end = self._class_ends.item(which)
+            ends += end - self.class_sizes().item(which)
+            if ends.item(-1) != end:
+                raise IndexError("variables of a class are not as many as is said")
+            self._ends[which] = ends
+        return ends
 
     def variables_of(self, rows: Int64s) -> Int64s:
         """int64[rows]: the variables of each of these entries."""
@@ -97,13 +121,27 @@ class SlotLayout:
     def begins(self, codes: Codes, numbers: Codes) -> Int64s:
         """int64[k]: where the variables of these slots of these templates begin."""
         order = self._order
+        entries = self._entries.take(codes)
         slots = order.first.take(codes) + numbers
         if not order.has_plain:
-            return self._slot_begins.take(slots).astype(np.int64)
-        begins = self._plain_begins.take(codes) + self._entries.take(codes) * numbers
-        classed = np.flatnonzero(codes < order.covered)
-        begins[classed] = self._slot_begins.take(slots[classed])
+            return self._classed_ends(slots) - entries
+        begins = self._plain_begins.take(codes) + entries * numbers
+        some = np.flatnonzero(codes < order.covered)
+        begins[some] = self._classed_ends(slots[some]) - entries[some]
         return begins
+
+    def _classed_ends(self, slots: Int64s) -> Int64s:
+        """int64[k]: where the variables of slots that have a class end."""
+        order = self._order
+        places = order.places_of(slots)
+        if len(places) > _FEW_PLACES:
+            return self._all_ends.take(places)
+        which = np.searchsorted(order.class_edges, places, side="right") - 1
+        found = [
+            self._ends_in(one).item(place - order.class_edges.item(one))
+            for one, place in zip(which.tolist(), places.tolist(), strict=True)
+        ]
+        return np.array(found, np.int64)
 
     def positions(self, rows: Int64s, numbers: Int64s) -> Int64s:
         """int64[k]: the place of variable `numbers[i]` of entry `rows[i]`."""
@@ -111,25 +149,35 @@ class SlotLayout:
 
     def positions_of(self, row: int) -> list[int]:
         """The places of all variables of one entry."""
-        code = self.codes.item(row)
-        numbers = np.arange(self._order.slots.item(code))
-        begins = self.begins(np.full(len(numbers), code), numbers)
-        begins += int(np.count_nonzero(self.codes[:row] == code))
-        return begins.tolist()  # type: ignore[no-any-return]
+        order, code = self._order, self.codes.item(row)
+        rank, entries = int(np.count_nonzero(self.codes[:row] == code)), self._entries.item(code)
+        count, first = order.slots.item(code), order.first.item(code)
+        if code >= order.covered:
+            begin = self._plain_begins.item(code) + rank
+            return [begin + number * entries for number in range(count)]
+        places = order.places_of(np.arange(first, first + count))
+        which = (np.searchsorted(order.class_edges, places, side="right") - 1).tolist()
+        bases: dict[int, int] = {}  # of a class the template's slots are neighbours
+        out = []
+        for one, place in zip(which, places.tolist(), strict=True):
+            if one not in bases:
+                low = order.class_edges.item(one)
+                before = np.add.reduce(self._entries.take(order.templates_in_order[low:place]))
+                begin = self._class_ends.item(one) - self.class_sizes().item(one) + int(before)
+                bases[one] = begin + rank - place * entries
+            out.append(bases[one] + place * entries)
+        return out
 
-    def sequences(self, codes: Int64s, numbers: Int64s, length: int) -> Sequences:
-        """Of all entries of these ascending templates, `length` variables from these slots on."""
+    def members(self, codes: Int64s) -> Members:
+        """All entries of these ascending templates, which may come more than once: so often do
+        their entries. The variable of a member lies at `begins(...)[which] + rank`."""
         entries = self._entries.take(codes)
+        which = np.repeat(np.arange(len(codes)), entries)
         before = np.cumsum(entries) - entries
-        within = np.arange(int(entries.sum()))
-        in_slot = within - np.repeat(before, entries)
+        ranks = np.arange(len(which)) - before.take(which)
         rows = self._rows_of(codes)
         first = np.searchsorted(self.codes[rows], codes)
-        places = [
-            np.repeat(self.begins(codes, numbers + step), entries) + in_slot
-            for step in range(length)
-        ]
-        return Sequences(places, rows[np.repeat(first, entries) + in_slot])
+        return Members(which, ranks, rows[first.take(which) + ranks])
 
     def _rows_of(self, codes: Int64s) -> Int64s:
         """The entries of templates, by template and then as they stand."""
@@ -150,37 +198,35 @@ class SlotLayout:
         is_plain = codes >= self._order.covered
         if not self._order.has_plain:
             out += np.repeat(self._order.first.astype(np.int32).take(codes), per_entry)
-            out = self._slot_begins.take(out)
+            out = self._slot_begins().take(out)
         else:
             of_plain = np.repeat(is_plain, per_entry)
             slots = out[~of_plain] + np.repeat(self._order.first.take(codes), per_entry)[~of_plain]
             out *= np.repeat(self._entries.astype(np.int32).take(codes), per_entry)
             out += np.repeat(self._plain_begins.take(codes), per_entry)
-            out[~of_plain] = self._slot_begins.take(slots)
+            out[~of_plain] = self._slot_begins().take(slots)
         out += np.repeat(ranks, per_entry)
         return out
 
-    @cached_property
-    def _slot_ends(self) -> Int32s:
-        """int32[k]: where the variables of each slot that has a class end, in slot order."""
-        sizes = self._entries.astype(np.int32).take(self._order.templates_in_order)
-        ends: Int32s = np.cumsum(sizes, dtype=np.int32)
-        return ends
+    def _slot_begins(self) -> Int32s:
+        """int32[k]: where the variables of each slot that has a class begin, the slots counted
+        through all templates."""
+        slots = self._order.slots_in_order()
+        begins = np.zeros(len(slots), np.int32)
+        begins[slots[1:]] = self._all_ends[:-1]
+        return begins
 
     @cached_property
-    def _slot_begins(self) -> Int32s:
-        """int32[k]: where they begin, the slots counted through all templates."""
-        begins = np.empty(len(self._slot_ends), np.int32)
-        begins[self._order.slots_in_order[1:]] = self._slot_ends[:-1]
-        begins[self._order.slots_in_order[:1]] = 0
-        return begins
+    def _plain_variables(self) -> int:
+        covered = self._order.covered
+        return int(np.dot(self._entries[covered:], self._order.slots[covered:]))
 
     @cached_property
     def _plain_ends(self) -> Int64s:
         """int64[plain templates]: where the variables of each end."""
         covered = self._order.covered
         ends = np.cumsum(self._entries[covered:] * self._order.slots[covered:])
-        ends += self.variables - ends[-1:]
+        ends += self.variables - self._plain_variables
         return ends
 
     @cached_property
@@ -226,24 +272,39 @@ class SlotLayout:
         """(which of its template's slots, the template, the rank among the entries of it), int64[k]
         each."""
         order = self._order
-        at = np.searchsorted(self._slot_ends, positions, side="right")
         if not order.has_plain:
-            return self._in_classed(positions, at)
-        codes = np.searchsorted(self._plain_ends, positions, side="right") + order.covered
-        classed = np.flatnonzero(at < len(self._slot_ends))
-        codes[classed] = order.covered  # until they are known, any
-        numbers, ranks = np.divmod(
-            positions - self._plain_begins.take(codes), np.maximum(self._entries.take(codes), 1)
-        )
-        found = self._in_classed(positions[classed], at[classed])
-        for of_all, of_classed in zip((numbers, codes, ranks), found, strict=True):
-            of_all[classed] = of_classed
+            return self._in_classed(positions)
+        numbers, codes, ranks = (np.empty(len(positions), np.int64) for _ in range(3))
+        is_plain = positions >= self.variables - self._plain_variables
+        some = np.flatnonzero(~is_plain)
+        numbers[some], codes[some], ranks[some] = self._in_classed(positions[some])
+        some = np.flatnonzero(is_plain)
+        places = positions[some]
+        codes[some] = np.searchsorted(self._plain_ends, places, side="right") + order.covered
+        within = places - self._plain_begins.take(codes[some])
+        numbers[some], ranks[some] = np.divmod(within, self._entries.take(codes[some]))
         return numbers, codes, ranks
 
-    def _in_classed(self, positions: Int64s, at: Int64s) -> tuple[Int64s, Int64s, Int64s]:
-        """The same of variables in slots that have a class: `at` which, in slot order."""
+    def _in_classed(self, positions: Int64s) -> tuple[Int64s, Int64s, Int64s]:
+        """The same of variables in slots that have a class."""
         order = self._order
-        codes = order.templates_in_order.take(at).astype(np.int64)
-        numbers = order.slots_in_order.take(at) - order.first.take(codes)
-        ranks = positions - (self._slot_ends.take(at) - self._entries.take(codes))
-        return numbers, codes, ranks
+        if len(positions) > _FEW_PLACES:
+            places = np.searchsorted(self._all_ends, positions, side="right")
+            ends = self._all_ends.take(places)
+        else:
+            places, ends = self._few_in_classed(positions)
+        codes = order.templates_in_order.take(places).astype(np.int64)
+        numbers = order.slots_at(places) - order.first.take(codes)
+        return numbers, codes, positions - ends + self._entries.take(codes)
+
+    def _few_in_classed(self, positions: Int64s) -> tuple[Int64s, Int64s]:
+        """(which slots, in slot order; where the variables of each end): only classes that these
+        few variables have are looked at."""
+        places, found = [], []
+        which = np.searchsorted(self._class_ends, positions, side="right")
+        for one, position in zip(which.tolist(), positions.tolist(), strict=True):
+            ends = self._ends_in(one)
+            at = int(ends.searchsorted(position, side="right"))
+            places.append(at + self._order.class_edges.item(one))
+            found.append(ends.item(at))
+        return np.array(places, np.int64), np.array(found, np.int64)

@@ -84,8 +84,8 @@ class SplitColumn:
         self._codes.append(split.codes)
         ends = np.zeros(len(split.lengths) + 1, np.int64)
         np.cumsum(split.lengths, out=ends[1:])
-        self.lengths.append(frame(*encode_lengths(split.lengths, split.classes.tolist())))
-        edges = ends.take(split.classes).tolist()
+        self.lengths.append(frame(*encode_lengths(split.lengths, split.of)))
+        edges = [0, *ends.take(np.cumsum(split.of.sizes)).tolist(), len(split.data)]
         self.data.append(frame(*[split.data[low:high] for low, high in itertools.pairwise(edges)]))
         return split
 

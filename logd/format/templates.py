@@ -21,6 +21,7 @@ import numpy.typing as npt
 from logd.format.separated import Numbering
 from logd.format.slot_layout import SlotLayout
 from logd.format.slot_order import MOST_CLASSED, SlotOrder
+from logd.format.variable_lengths import ClassSizes
 
 PLACEHOLDER: Final = b"\xff"
 _LONG: Final = 15
@@ -81,14 +82,13 @@ class TemplateCodes:
 class VariableBlock(msgspec.Struct, frozen=True):
     """A block of texts, split. `codes`: int32[entries]; `lengths`: int32[variables] and `data`:
     the variables' bytes one behind the other, both in slot order; `rows`: int32[variables], the
-    entry within the block that each variable belongs to; `classes`: int32[classes + 1], where in
-    slot order the variables of each class begin, and in the end how many there are."""
+    entry within the block that each variable belongs to; `of`: how many there are of each class."""
 
     codes: Int32s
     lengths: Int32s
     data: bytes
     rows: Int32s
-    classes: Int32s
+    of: ClassSizes
 
 
 def is_word_byte(array: Bytes) -> tuple[Bools, Bools]:
@@ -110,13 +110,16 @@ def split_block(blob: bytes, separators: Codes, templates: TemplateCodes) -> Var
     del keep
     per_entry = np.diff(np.searchsorted(starts, separators), prepend=0, append=len(starts))
     _learn(templates, known, array, Spans(starts, lengths), codes, per_entry)
-    layout = SlotLayout(codes, templates.order())
+    order = templates.order()
+    layout = SlotLayout(codes, order)
     places = layout.places(per_entry)
     rows = _scattered(np.repeat(np.arange(len(codes), dtype=np.int32), per_entry), places)
     starts, lengths = _scattered(starts, places), _scattered(lengths, places)
     del places
     data = _gather(array, Spans(starts, lengths)).tobytes()
-    return VariableBlock(codes, lengths, data, rows, layout.class_edges())
+    sizes = layout.class_sizes()
+    of = ClassSizes(order.class_codes[sizes > 0], sizes[sizes > 0])
+    return VariableBlock(codes, lengths, data, rows, of)
 
 
 def _learn(

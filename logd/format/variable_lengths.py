@@ -1,17 +1,24 @@
-"""The lengths of a block's variables, in slot order.
+"""The lengths of a block's variables, in slot order, and how many are of each class.
 
-Most are short, and the lengths of one slot differ little. Of each length, less 1:
+Most are short, and the lengths of one class differ little.
+
+    1    classes that the block has variables of: c (a plain template has none)
+    c    these, ascending
+    4 c  how many variables each has, 4 bytes each, little-endian
+
+then, of each length, less 1:
 
     pairs   the lowest four bits, two lengths a byte, that of the first in the byte's lowest bits
             (a symbol of zstd's takes a bit at least: this way it stands for two lengths)
     planes  what is above, of each length; absent where it is 0 for all
+
+A block without variables has no bytes.
 """
 
 from bisect import bisect_right
-from collections.abc import Sequence
 from functools import cached_property
 from itertools import pairwise
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -21,53 +28,70 @@ from logd.format.running_sums import STRETCH, sums_before
 
 _LOW_BITS: Final = 4
 _LOW: Final = 15
+_PAIRS: Final = np.array(  # by the byte of a pair: two lengths, a byte each
+    [((byte & _LOW) + 1) | (((byte >> _LOW_BITS) + 1) << 8) for byte in range(256)], "<u2"
+)
 
+Bytes = npt.NDArray[np.uint8]
 Int64s = npt.NDArray[np.int64]
 Int32s = npt.NDArray[np.int32]
 Codes = npt.NDArray[np.integer[Any]]
 UInts = npt.NDArray[np.unsignedinteger[Any]]
 
 
-def encode_lengths(lengths: Int32s, edges: Sequence[int]) -> list[bytes]:
-    """Pieces that differ in their bytes. `lengths`: at least 1 each; `edges`: where among them such
-    of another kind begin, 0 and their number among these."""
+class ClassSizes(NamedTuple):
+    """Of a block, uint8[c] and int64[c]: its classes, ascending, and the variables of each."""
+
+    classes: Bytes
+    sizes: Int64s
+
+
+def encode_lengths(lengths: Int32s, of: ClassSizes) -> list[bytes]:
+    """Pieces that differ in their bytes. `lengths`: at least 1 each; `of`: the classes of these."""
     if not len(lengths):
         return []
     less = (lengths - 1).astype(np.uint32)
     low = np.zeros(len(less) + len(less) % 2, np.uint8)
     low[: len(less)] = less & np.uint32(_LOW)
     pairs = (low[0::2] | (low[1::2] << np.uint8(_LOW_BITS))).tobytes()
-    at = [edge // 2 for edge in edges[:-1]] + [len(pairs)]
     high = less >> np.uint32(_LOW_BITS)
     planes = to_planes(high) if high.any() else []
-    return [*[pairs[begin:end] for begin, end in pairwise(at)], *planes]
+    head = bytes([len(of.classes)]) + of.classes.tobytes() + of.sizes.astype("<u4").tobytes()
+    edges = [0, *(np.cumsum(of.sizes) // 2).tolist(), len(pairs)]
+    return [head, *[pairs[begin:end] for begin, end in pairwise(edges)], *planes]
 
 
-def decode_lengths(raw: bytes, count: int) -> UInts:
-    """uint[count], as narrow as they are. Raises ValueError where the bytes are not those of so
-    many lengths."""
-    size = (count + 1) // 2
-    pairs = np.frombuffer(raw, np.uint8, size) if len(raw) >= size else None
-    if pairs is None:
+def decode_lengths(raw: bytes, count: int) -> tuple[UInts, ClassSizes]:
+    """(uint[count], as narrow as they are; the classes). Raises ValueError where the bytes are not
+    those of so many lengths."""
+    if not count and not raw:
+        return np.zeros(0, np.uint8), ClassSizes(np.zeros(0, np.uint8), np.zeros(0, np.int64))
+    classes = raw[0] if raw else 0
+    begin, size = 1 + 5 * classes, (count + 1) // 2
+    if len(raw) < begin + size or not count:
         raise ValueError(f"{len(raw)} bytes for {count} lengths")
-    low = np.empty((size, 2), np.uint8)
-    np.bitwise_and(pairs, np.uint8(_LOW), out=low[:, 0])
-    np.right_shift(pairs, np.uint8(_LOW_BITS), out=low[:, 1])
-    out: UInts = low.reshape(-1)[:count]
-    planes = raw[size:]
+    of = ClassSizes(
+        np.frombuffer(raw, np.uint8, classes, 1),
+        np.frombuffer(raw, "<u4", classes, 1 + classes).astype(np.int64),
+    )
+    if int(np.add.reduce(of.sizes)) > count:
+        raise ValueError("more variables of classes than there are in all")
+    out: UInts = _PAIRS.take(np.frombuffer(raw, np.uint8, size, begin)).view(np.uint8)[:count]
+    planes = raw[begin + size :]
     if planes:
-        width = max(1, len(planes) // max(count, 1))
+        width = max(1, len(planes) // count)
         high = from_planes(planes, count, narrowest(min(width + 1, 8)))
-        out = (high << high.dtype.type(_LOW_BITS)) | out
-    out += out.dtype.type(1)
-    return out
+        out = (high << high.dtype.type(_LOW_BITS)) + out
+    return out, of
 
 
 class Lengths:
-    """Of the variables of a block the lengths, in slot order."""
+    """Of the variables of a block the lengths, in slot order. `of`: their classes, where they are
+    known."""
 
-    def __init__(self, items: Codes) -> None:
+    def __init__(self, items: Codes, of: ClassSizes | None = None) -> None:
         self.items = items
+        self.of = of
 
     @cached_property
     def before(self) -> list[int]:

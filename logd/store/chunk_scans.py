@@ -152,13 +152,15 @@ def _scan_phrase(reader: ChunkReader, scan: PhraseScan, found: Bools, check: Che
         check()
         within = reader.block_rows(block)
         for gap, (templates, slots) in zip(gaps, starts, strict=True):
-            places, rows = column.layout(block).sequences(templates, slots, len(gap.words))
-            left = np.arange(len(rows))
-            for word, of_word in zip(gap.words, places, strict=True):
-                if not len(left):
+            layout = column.layout(block)
+            which, ranks, rows = layout.members(templates)
+            for step, word in enumerate(gap.words):
+                if not len(rows):
                     break
-                left = left[fitting_variables(column, block, word, of_word[left])]
-            found[rows[left] + within.start] = True
+                places = layout.begins(templates, slots + step).take(which) + ranks
+                fits = fitting_variables(column, block, word, places)
+                which, ranks, rows = which[fits], ranks[fits], rows[fits]
+            found[rows + within.start] = True
 
 
 def phrase_places(

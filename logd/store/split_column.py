@@ -49,6 +49,7 @@ class SplitColumn:
         self._scan = scan
         self._block = -1
         self._of_this_block: dict[Hashable, object] = {}
+        self._laid_out: tuple[int, SlotLayout] | None = None
         self._templates: Templates | None = None
         self._codes: Rows | None = None
 
@@ -100,18 +101,17 @@ class SplitColumn:
 
         return self._reader.cached(self._kinds.classes, load)
 
-    def layout(self, block: int, *, few: bool = False) -> SlotLayout:
-        """Where the block's variables lie, and what rows they belong to."""
-
-        def load() -> tuple[SlotLayout, int]:
-            codes = self._codes_of(block).copy()
+    def layout(self, block: int) -> SlotLayout:
+        """Where the block's variables lie, and what rows they belong to. It takes more memory than
+        time, so it is not kept beyond the block."""
+        if self._laid_out is None or self._laid_out[0] != block:
+            codes, of = self._codes_of(block), self._lengths(block, few=True).of
             try:
-                layout = SlotLayout(codes, self._order())
+                sizes = None if of is None else self._order().sizes_by_class(of.classes, of.sizes)
+                self._laid_out = block, SlotLayout(codes, self._order(), sizes)
             except (IndexError, ValueError) as error:
                 raise self._reader.corrupt(self._kinds.codes, ValueError(error)) from None
-            return layout, layout.size_bytes
-
-        return self._of_block((self._kinds.codes, "layout"), block, load, few=few)
+        return self._laid_out[1]
 
     def variables(self, block: int) -> Variables:
         return Variables(self.variable_data(block), self.variable_edges(block)[1:])
@@ -133,8 +133,8 @@ class SplitColumn:
         def load() -> tuple[Lengths, int]:
             _, raw = self._reader.raw_part(self._kinds.lengths, block)
             try:
-                count = self.layout(block, few=few).variables
-                lengths = Lengths(decode_variable_lengths(self._reader.head().version, raw, count))
+                count = int(np.add.reduce(self.templates().slots.take(self._codes_of(block))))
+                lengths = decode_variable_lengths(self._reader.head().version, raw, count)
             except (IndexError, ValueError) as error:
                 raise self._reader.corrupt(self._kinds.lengths, ValueError(error)) from None
             return lengths, lengths.size_bytes
@@ -199,7 +199,7 @@ class SplitColumn:
         rows = within.tolist()
         try:
             texts = [templates.text(codes.item(row)) for row in rows]
-            layout = self.layout(block, few=True)
+            layout = self.layout(block)
             return join_few_texts(rows, layout, texts, data, lengths)
         except (IndexError, ValueError) as error:
             raise self._reader.corrupt(self._kinds.lengths, ValueError(error)) from None

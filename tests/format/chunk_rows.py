@@ -130,7 +130,7 @@ class DecodedChunk:
                 layout,
                 [templates[code] for code in layout.codes],
                 self.raw[kinds.data, index],
-                np.cumsum(lengths.astype(np.int64)),
+                np.cumsum(lengths.items, dtype=np.int64),
             )
         return out
 

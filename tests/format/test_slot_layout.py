@@ -1,6 +1,5 @@
 """Where variables lie, against sorting them all by what their order is said to be."""
 
-import itertools
 from typing import NamedTuple
 
 import numpy as np
@@ -20,9 +19,13 @@ class Block(NamedTuple):
     classes: list[int]
     codes: list[int]
 
-    def layout(self) -> SlotLayout:
-        order = SlotOrder(np.array(self.slots, np.int64), np.array(self.classes, np.uint8))
-        return SlotLayout(np.array(self.codes, np.uint8), order)
+    def order(self) -> SlotOrder:
+        return SlotOrder(np.array(self.slots, np.int64), np.array(self.classes, np.uint8))
+
+    def layout(self, *, with_sizes: bool = False) -> SlotLayout:
+        codes = np.array(self.codes, np.uint8)
+        plain = SlotLayout(codes, self.order())
+        return SlotLayout(codes, self.order(), plain.class_sizes()) if with_sizes else plain
 
     def class_of(self, code: int, number: int) -> int:
         """-1 where the template is plain."""
@@ -56,9 +59,9 @@ def ints(values: list[int]) -> "np.ndarray[tuple[int], np.dtype[np.int64]]":
     return np.array(values, np.int64)
 
 
-@given(blocks())
-def test_each_variable_lies_where_the_order_says(block: Block) -> None:
-    layout, expected = block.layout(), block.in_order()
+@given(blocks(), st.booleans())
+def test_each_variable_lies_where_the_order_says(block: Block, with_sizes: bool) -> None:
+    layout, expected = block.layout(with_sizes=with_sizes), block.in_order()
     assert layout.variables == len(expected)
     rows, numbers = ints([v[0] for v in expected]), ints([v[2] for v in expected])
     assert layout.positions(rows, numbers).tolist() == list(range(len(expected)))
@@ -69,9 +72,9 @@ def test_each_variable_lies_where_the_order_says(block: Block) -> None:
         ]
 
 
-@given(blocks())
-def test_what_lies_at_places_is_found(block: Block) -> None:
-    layout, expected = block.layout(), block.in_order()
+@given(blocks(), st.booleans())
+def test_what_lies_at_places_is_found(block: Block, with_sizes: bool) -> None:
+    layout, expected = block.layout(with_sizes=with_sizes), block.in_order()
     every = list(range(len(expected)))
     for some in (every, every[::2], every[-4:], every[-5:], every[::-1], *[[p] for p in every], []):
         found = layout.locate(ints(some))
@@ -83,17 +86,12 @@ def test_what_lies_at_places_is_found(block: Block) -> None:
 
 
 @given(blocks(), st.data())
-def test_sequences_lead_from_slot_to_slot_of_each_entry(block: Block, data: st.DataObject) -> None:
-    length = data.draw(st.integers(1, 3))
-    every = [
-        (code, number)
-        for code, count in enumerate(block.slots)
-        for number in range(count - length + 1)
-    ]
+def test_members_of_templates_lead_to_their_variables(block: Block, data: st.DataObject) -> None:
+    every = [(code, number) for code, count in enumerate(block.slots) for number in range(count)]
     asked = [pair for pair in every if data.draw(st.booleans())]
-    places, rows = block.layout().sequences(
-        ints([code for code, _ in asked]), ints([number for _, number in asked]), length
-    )
+    codes, numbers = ints([code for code, _ in asked]), ints([number for _, number in asked])
+    layout = block.layout(with_sizes=data.draw(st.booleans()))
+    which, ranks, rows = layout.members(codes)
     wanted = [
         (row, code, number)
         for code, number in asked
@@ -101,23 +99,34 @@ def test_sequences_lead_from_slot_to_slot_of_each_entry(block: Block, data: st.D
         if its == code
     ]
     assert rows.tolist() == [row for row, _, _ in wanted]
+    places = layout.begins(codes, numbers).take(which) + ranks
     order = block.in_order()
-    for step, of_step in enumerate(places):
-        behind = [(row, code, number + step) for row, code, number in wanted]
-        assert [order[place] for place in of_step.tolist()] == behind
-    assert len(places) == length
+    assert [order[place] for place in places.tolist()] == wanted
 
 
 @given(blocks())
-def test_variables_of_one_class_lie_between_edges(block: Block) -> None:
-    edges = block.layout().class_edges().tolist()
+def test_the_sizes_of_classes_are_counted(block: Block) -> None:
+    order = block.order()
     classes = [block.class_of(code, number) for _, code, number in block.in_order()]
-    assert (edges[0], edges[-1]) == (0, len(classes))
-    assert edges == sorted(edges)
-    changes = {at for at in range(1, len(classes)) if classes[at] != classes[at - 1]}
-    assert changes <= set(edges) | {classes.index(-1) if -1 in classes else -1}
-    for low, high in itertools.pairwise(edges):
-        assert len({kind for kind in classes[low:high] if kind >= 0}) <= 1
+    sizes = block.layout().class_sizes().tolist()
+    assert dict(zip(order.class_codes.tolist(), sizes, strict=True)) == {
+        kind: classes.count(kind) for kind in set(block.classes)
+    }
+
+
+def test_sizes_that_are_not_those_of_the_block_are_noticed() -> None:
+    block = Block([1, 1], [3, 5], [0, 0, 1])
+    layout = SlotLayout(np.array(block.codes, np.uint8), block.order(), ints([1, 2]))
+    with pytest.raises(IndexError):
+        layout.rows_at(ints([0]))
+
+
+def test_sizes_of_classes_that_no_slot_has_are_noticed() -> None:
+    order = Block([1, 1], [3, 5], [0]).order()
+    assert order.sizes_by_class(np.array([5], np.uint8), ints([7])).tolist() == [0, 7]
+    for classes in ([4], [6], [3, 4]):
+        with pytest.raises(IndexError):
+            order.sizes_by_class(np.array(classes, np.uint8), ints([1] * len(classes)))
 
 
 def test_a_code_without_a_template_is_noticed() -> None:

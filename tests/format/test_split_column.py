@@ -20,7 +20,7 @@ def test_frames_hold_the_variables_as_they_were_split(texts: list[str], times: i
     (data,), (lengths,) = column.data, column.lengths
     assert decompress(data.stored, data.raw_bytes) == split.data
     raw = decompress(lengths.stored, lengths.raw_bytes)
-    assert decode_lengths(raw, len(split.lengths)).tolist() == split.lengths.tolist()
+    assert decode_lengths(raw, len(split.lengths))[0].tolist() == split.lengths.tolist()
 
 
 @pytest.mark.parametrize(

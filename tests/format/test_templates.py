@@ -72,12 +72,12 @@ def test_blocks_share_their_templates(groups: list[list[str]]) -> None:
 
 @unhurried
 @given(st.lists(TEXTS, min_size=1, max_size=3))
-def test_the_classes_of_a_block_are_where_the_chunk_s_will_be(groups: list[list[str]]) -> None:
+def test_the_classes_of_a_block_are_those_it_has_in_the_chunk(groups: list[list[str]]) -> None:
     codes = TemplateCodes()
-    for some in [split(texts, codes) for texts in groups]:
-        edges = some.block.classes.tolist()
-        assert set(edges) <= set(some.layout.class_edges().tolist())
-        assert (edges[0], edges[-1]) == (0, len(some.block.lengths))
+    for some in [split(texts, codes) for texts in groups]:  # when all templates are known
+        order, sizes = codes.order(), some.layout.class_sizes()
+        assert some.block.of.classes.tolist() == order.class_codes[sizes > 0].tolist()
+        assert some.block.of.sizes.tolist() == sizes[sizes > 0].tolist()
 
 
 def test_a_variable_is_a_whole_word() -> None:
@@ -91,7 +91,8 @@ def test_variables_of_one_kind_and_length_lie_together() -> None:
     assert some.templates == [b"a \xff \xff", b"b \xff \xff \xff"]
     assert some.variables() == [*"14736", "22", "55", "88", "f0", "a9", "g1", "x8"]
     assert some.block.rows.tolist() == [0, 2, 4, 1, 3, 0, 2, 4, 1, 3, 1, 3]
-    assert some.block.classes.tolist() == [0, 5, 8, 10, 12]
+    assert some.block.of.classes.tolist() == [0x01, 0x02, 0x12, 0x22]
+    assert some.block.of.sizes.tolist() == [5, 3, 2, 2]
 
 
 def test_the_first_block_of_a_template_decides_the_classes_of_its_slots() -> None:

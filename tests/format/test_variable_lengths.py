@@ -1,11 +1,19 @@
 """Lengths of variables, and what they add up to, against sums."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from logd.format.variable_lengths import Lengths, decode_lengths, encode_lengths, starts_of
+from logd.format.variable_lengths import (
+    ClassSizes,
+    Lengths,
+    decode_lengths,
+    encode_lengths,
+    starts_of,
+)
 
 SIZES = st.lists(
     st.one_of(st.integers(1, 16), st.integers(1, 300), st.integers(1, 1 << 24)), max_size=40
@@ -13,24 +21,34 @@ SIZES = st.lists(
 """With such that take pairs alone, and one plane or more."""
 
 
+def classes_of(sizes: list[int]) -> ClassSizes:
+    return ClassSizes(np.arange(7, 7 + len(sizes), dtype=np.uint8), np.array(sizes, np.int64))
+
+
 @given(SIZES, st.data())
 def test_lengths_come_back(sizes: list[int], data: st.DataObject) -> None:
-    cuts = sorted(data.draw(st.sets(st.integers(0, len(sizes)))))
-    pieces = encode_lengths(np.array(sizes, np.int32), [0, *cuts, len(sizes)])
-    raw = b"".join(pieces)
-    assert decode_lengths(raw, len(sizes)).tolist() == sizes
-    if max(sizes, default=1) <= 16:
-        assert len(raw) == (len(sizes) + 1) // 2
+    cuts = sorted(data.draw(st.sets(st.integers(0, len(sizes)), max_size=9)))
+    of = classes_of([high - low for low, high in pairwise(cuts)])
+    raw = b"".join(encode_lengths(np.array(sizes, np.int32), of))
+    lengths, stored = decode_lengths(raw, len(sizes))
+    assert lengths.tolist() == sizes
+    if sizes:
+        assert stored.classes.tolist() == of.classes.tolist()
+        assert stored.sizes.tolist() == of.sizes.tolist()
+    if sizes and max(sizes) <= 16:
+        assert len(raw) == 1 + 5 * len(of.classes) + (len(sizes) + 1) // 2
 
 
 @given(SIZES.filter(bool))
 def test_other_numbers_of_lengths_are_noticed(sizes: list[int]) -> None:
-    raw = b"".join(encode_lengths(np.array(sizes, np.int32), [0, len(sizes)]))
+    raw = b"".join(encode_lengths(np.array(sizes, np.int32), classes_of([len(sizes)])))
     for count in (0, 2 * len(raw) + 1):
         with pytest.raises(ValueError, match=r"lengths|planes"):
             decode_lengths(raw, count)
     with pytest.raises(ValueError, match=r"lengths|planes"):
-        decode_lengths(b"".join([raw, bytes(len(sizes) * 9 + 1)]), len(sizes))
+        decode_lengths(raw + bytes(len(sizes) * 9 + 1), len(sizes))
+    with pytest.raises(ValueError, match="more variables of classes"):
+        decode_lengths(raw[:2] + b"\xff\xff\xff\xff" + raw[6:], len(sizes))
 
 
 @given(st.lists(st.integers(1, 300), min_size=1, max_size=20), st.data())
