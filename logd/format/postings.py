@@ -133,7 +133,8 @@ class PostingsBuilder:
             self._end_segment(is_last=False)
         self._data.append(data)
         self._lengths.append(lengths.astype(np.uint16))
-        self._blocks = max(self._blocks, int(rows.max(initial=0)) // self._block_entries + 1)
+        if len(rows):
+            self._blocks = max(self._blocks, int(rows.max()) // self._block_entries + 1)
         self._rows.append(rows.astype(np.uint16))
         self._waiting += len(lengths)
 

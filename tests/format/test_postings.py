@@ -18,6 +18,7 @@ from logd.format.postings import (
     SPARE_BITS,
     CandidateBlocks,
     PostingList,
+    PostingsBuilder,
     PostingsIndex,
     encode_postings,
 )
@@ -195,6 +196,18 @@ def test_no_entry_of_a_word_is_missed(occurrences: Occurrences, block_entries: i
 def test_a_chunk_without_variables_has_no_postings() -> None:
     index = PostingsIndex(value_of([]))
     assert index.find(b"1") is None
+
+
+@pytest.mark.parametrize("occurrences", [[], [(b"1", 70), (b"2", 5), (b"1", 130)]])
+def test_how_the_words_came_makes_no_difference(occurrences: Occurrences) -> None:
+    """A check of the index compares bytes: in blocks, some of which have none, or all at once."""
+    builder = PostingsBuilder(64)
+    nothing = np.zeros(0, np.int64)
+    builder.add(b"", nothing, nothing)
+    for word, row in occurrences:
+        builder.add(word, np.array([len(word)]), np.array([row]))
+        builder.add(b"", nothing, nothing)
+    assert builder.encode() == value_of(occurrences, 64)
 
 
 def test_the_hashes_of_many_words_are_those_of_each() -> None:
