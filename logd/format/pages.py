@@ -4,7 +4,7 @@ Little-endian:
 
     offset size
     0      4    magic, 4 bytes, the kind of value
-    4      2    version, 2
+    4      2    version, 3
     6      2    reserved, 0
     8      4    pages: n
     12     4    head size in bytes: h
@@ -25,7 +25,7 @@ import numpy as np
 
 from logd.format.columns import compress, decompress
 
-VERSION: Final = 2
+VERSION: Final = 3
 _HEADER: Final = struct.Struct("<4sHHIII")
 assert _HEADER.size == 20
 _ROW: Final = np.dtype([("key", "<u4"), ("raw", "<u4"), ("stored", "<u4"), ("crc", "<u4")])

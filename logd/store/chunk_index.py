@@ -125,7 +125,8 @@ class ChunkIndex:
     # ------------------------------------------------------------ postings
 
     def find_variable(self, word: bytes) -> Postings | None:
-        """The postings of a folded word's hash, None where the chunk lacks it."""
+        """The postings of a folded word's hash, None where it is certain that the chunk lacks
+        it."""
         try:
             found = self._find_stored(word)
         except ValueError:

@@ -116,19 +116,13 @@ def _scan_variables(reader: ChunkReader, word: Word, found: Bools, check: Check)
         found[rows + reader.block_rows(block).start] = True
 
 
-def rows_of_rare_word(
-    column: SplitColumn, block: int, word: Word, most: int, check: Check
-) -> Int64s:
-    """The rows within a block that hold the exact word as a variable, ascending; at most so many
-    do. In most logs one word is written in one way, so a block is seldom folded."""
-    for folded in (False, True):
-        found = rare_variables(column, block, word, folded=folded, only_first=most == 1)
-        if found is None:
-            break
-        rows = _rows_of(column, block, found, check)
-        if folded or len(rows) == most:
-            return rows
-    return _rows_of(column, block, matching_variables(column, block, word), check)
+def rows_of_rare_word(column: SplitColumn, block: int, word: Word, check: Check) -> Int64s:
+    """The rows within a block that hold the exact word as a variable, ascending. It is quick where
+    they are few."""
+    found = rare_variables(column, block, word)
+    if found is None:
+        found = matching_variables(column, block, word)
+    return _rows_of(column, block, found, check)
 
 
 def _rows_of(column: SplitColumn, block: int, variables: Int64s, check: Check) -> Int64s:

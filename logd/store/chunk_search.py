@@ -2,11 +2,10 @@
 
 A word without a digit can only stand in a template, a source or a tag; the vocabulary knows which
 exactly. A word with a digit may also be a variable. Of a rare one the postings give the blocks that
-hold its hash, and their variables are searched; of others the entries, and the text of one of them
+may hold it, and their variables are searched; of others the entries, and the text of one of them
 (or of each, where two words share the hash) decides.
 """
 
-from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import reduce
 from typing import Any
@@ -17,6 +16,7 @@ import numpy.typing as npt
 
 from logd.entry import Entry
 from logd.format.ascending import among, common, distinct
+from logd.format.postings import CandidateBlocks
 from logd.format.vocabulary import SOURCE, TAG_LIST, TEMPLATE, Targets
 from logd.query.ast import Field, Term, Word, WordKind
 from logd.query.match import matches_words
@@ -189,9 +189,13 @@ class ChunkSearch:
                 found = self._words.find_variable(word.text.encode())
                 if found is None:
                     return NONE
-                if found.is_rare or found.is_whole:  # of a frequent number the index has no rows
-                    mine = self._rare(word, found.blocks) if found.is_rare else found.rows
-                    rows = mine if rows is None else common(rows, mine)
+                if isinstance(found, CandidateBlocks):
+                    mine = self._rare(word, found.blocks)
+                elif found.is_whole:
+                    mine = found.rows
+                else:  # of a frequent number the index has no rows
+                    continue
+                rows = mine if rows is None else common(rows, mine)
         if rows is not None:
             of_rows = self._reader.template_codes()[rows].astype(np.int64)
             if codes is not None:
@@ -243,13 +247,13 @@ class ChunkSearch:
         return found
 
     def _rare(self, word: Word, blocks: Int64s) -> Int64s:
-        """The rows that hold the word as a variable; of each, and of others perhaps, `blocks` has
-        the block. What is decoded to find them is what it takes to read them."""
+        """The rows that hold the word as a variable: none, or a few, in these `blocks`. What is
+        decoded to find them is what it takes to read them."""
         column = self._reader.messages_column(scan=True)
         found = []
-        for block, entries in Counter(blocks.tolist()).items():
+        for block in blocks.tolist():
             self._check()
-            rows = rows_of_rare_word(column, block, word, entries, self._check)
+            rows = rows_of_rare_word(column, block, word, self._check)
             rows = rows + self._reader.block_rows(block).start
             self._reader.remember_messages(rows, column)
             found.append(rows)
@@ -259,7 +263,7 @@ class ChunkSearch:
         found = self._words.find_variable(word.text.encode())
         if found is None:
             return NONE
-        if found.is_rare:
+        if isinstance(found, CandidateBlocks):
             return self._rows(self._rare(word, found.blocks))
         if not found.certain:
             if not found.is_whole:

@@ -49,18 +49,13 @@ def matching_variables(column: SplitColumn, block: int, word: Word) -> Int64s:
     return hits[lengths[hits] >= len(wanted)]  # of too short ones the next was looked at
 
 
-def rare_variables(
-    column: SplitColumn, block: int, word: Word, *, folded: bool, only_first: bool
-) -> Int64s | None:
-    """Which of a block's variables are the exact word; None where it is short, or found so often
-    that arrays are quicker (`matching_variables`). `folded`: however they are written; else in
-    lower case only. `only_first`: at most one."""
+def rare_variables(column: SplitColumn, block: int, word: Word) -> Int64s | None:
+    """Which of a block's variables are the exact word, one of ASCII; None where it is short, or
+    found so often that arrays are quicker (`matching_variables`)."""
     wanted = word.text.encode()
     if len(wanted) < _LONG_WORD:
         return None
-    data = column.variable_data(block)
-    if folded:
-        data = data.lower()
+    data = column.variable_data(block).lower()
     found: list[int] = []
     position = data.find(wanted)
     for _ in range(_FEW_FOUND):
@@ -69,8 +64,6 @@ def rare_variables(
         variable, begin, size = column.variable_at(block, position)
         if begin == position and size == len(wanted):
             found.append(variable)
-            if only_first:
-                return np.array(found, np.int64)
         position = data.find(wanted, position + 1)
     return None
 

@@ -1,5 +1,5 @@
-"""Words with digits that stand in a few entries of a chunk: the index names their blocks, and what
-the messages say decides."""
+"""Words with digits that stand in a few entries of a chunk: the index names blocks in which they
+may be, and what the messages say decides."""
 
 import random
 from collections.abc import Iterator
@@ -8,7 +8,9 @@ import pytest
 from frozen_answers import assert_finds, assert_finds_what_is_said, assert_worth_asking
 from store_world import World, entry, new_world
 
-from logd.format.postings import RARE
+from logd.format.postings import RARE, CandidateBlocks, PostingsIndex
+from logd.format.word_hashes import hash_word
+from logd.store.chunk_index import rebuild_postings
 from logd.store.limits import StoreLimits
 
 COUNT = 3000
@@ -21,6 +23,9 @@ neither of them."""
 
 OFTEN = "abc123"
 """Stands within other variables more often than it is looked for one by one."""
+
+TWINS = {"twin459": "twin3489", "twin602": "twin6037", "twin3903": "twin5289"}
+"""Words that are there, and others of the same hash, that are not."""
 
 RARE_ONES = {
     "7f3a9c41d2e8b605": [0],
@@ -41,6 +46,9 @@ RARE_ONES = {
     "again55": [1300, 1301, 1301],
     "größe77": [901, 1901],
     OFTEN: [10, 2010],
+    "twin459": [44],
+    "twin602": [300 * n + 9 for n in range(RARE)],
+    "twin3903": [300 * n + 10 for n in range(RARE + 1)],
 }
 SEARCHES = [
     *RARE_ONES, "abcdef0123", "AbCdEf0123", "7F3A9C41D2E8B605", "7f3a9c41d2e8b60",
@@ -48,7 +56,8 @@ SEARCHES = [
     "rare0 OR fewer0", "-rare0", "rare0 -listed0", '"id 7f3a9c41d2e8b605"',
     '"7f3a9c41d2e8b605 end"', '"id 90817264 end"', "90817264 OR 90817265",
     '"once7twice7 once7twice7"', "x" + OFTEN, "message:rare0", "source:rare0", "rare0 fewer0",
-    '"größe77 end"', "rare00", "bc123", "together0", "Mixed123",
+    '"größe77 end"', "rare00", "bc123", "together0", "Mixed123", "Twin459 OR twin3489",
+    "twin602 twin6037", "twin602 -twin6037", '"twin602 end"', '"twin6037 end"', *TWINS.values(),
 ]  # fmt: skip
 
 
@@ -88,6 +97,34 @@ def test_every_word_that_is_there_is_found(world: World) -> None:
             rows.setdefault(word, []).append(row)
     for word in [word for word in rows if len(rows[word]) <= RARE][:200]:
         assert_finds(world, word, rows[word])
+
+
+def absent_words(world: World) -> list[str]:
+    """In no message, but of the shortened hash of a word that is in some."""
+    (chunk,) = world.project.snapshot().chunks
+    index = PostingsIndex(rebuild_postings(chunk))
+    some = [f"gone{number}x" for number in range(1000)]
+    return [word for word in some if isinstance(index.find(word.encode()), CandidateBlocks)]
+
+
+def test_an_absent_word_that_shares_what_is_kept_of_a_hash_is_found_nowhere(world: World) -> None:
+    absent = absent_words(world)
+    assert len(absent) > 20
+    for word in absent:
+        assert_finds(world, word, [])
+        assert_finds(world, word.upper(), [])
+        assert_finds(world, f'"{word} end"', [])
+        assert_finds(world, f"id {word}", [])
+        assert_finds(world, f"rare0 -{word}", RARE_ONES["rare0"])
+        assert_finds(world, f"{word} OR together0", RARE_ONES["together0"])
+
+
+def test_an_absent_word_that_shares_a_whole_hash_is_found_nowhere(world: World) -> None:
+    for there, absent in TWINS.items():
+        assert hash_word(there.encode()) == hash_word(absent.encode())
+        assert_finds(world, there, RARE_ONES[there])
+        assert_finds(world, absent, [])
+        assert_finds(world, f"{there} -{absent}", RARE_ONES[there])
 
 
 def test_the_searches_are_worth_asking(world: World) -> None:
