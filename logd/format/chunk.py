@@ -40,18 +40,22 @@ then the parts, zstd frames, in the order of the table. Kinds:
                        lie together
     18 slot classes    a byte a slot of the templates of the messages (`slot_order.py`)
     19                 the same of the metas, where 14-17 are there
+    20 values          dictionaries of variables of the messages that come again and again
+                       (`coded_values.py`); absent where there is none
+    21 value codes     a part a block; absent where 20 is
+    22, 23             the same of the metas
 
 Encoding 1 of parts 3, 5 and 7: not in row order but sorted by template code, rows of one template
 in row order. What a column shares with the template then costs next to nothing.
 
-Version 1 has no parts 18 and 19: all templates are plain. In its parts 10 and 16 are planes.
+Version 1 has no parts 18 to 23: all templates are plain. In its parts 10 and 16 are planes.
 """
 
 import enum
 import struct
 import zlib
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import msgspec
 import numpy as np
@@ -60,11 +64,12 @@ import numpy.typing as npt
 from logd.entry import Seq
 from logd.format import postings, vocabulary
 from logd.format.body import Batch
+from logd.format.coded_values import ValueDictionary, Variables, decode_codes
 from logd.format.columns import decompress, from_planes, narrowest, to_planes
 from logd.format.folding import fold_utf8
 from logd.format.separated import Numbering
 from logd.format.split_column import Frame, SplitColumn, Texts, frame, frame_codes, frame_texts
-from logd.format.variable_lengths import Lengths, decode_lengths
+from logd.format.variable_lengths import Lengths, decode_class_sizes, decode_lengths
 from logd.format.wal import Idempotency
 
 MARKER: Final = b"\xfeCK\xff"
@@ -117,6 +122,10 @@ class Part(enum.IntEnum):
     META_DATA = 17
     SLOT_CLASSES = 18
     META_SLOT_CLASSES = 19
+    VALUES = 20
+    VALUE_CODES = 21
+    META_VALUES = 22
+    META_VALUE_CODES = 23
 
 
 class SplitParts(msgspec.Struct, frozen=True):
@@ -127,10 +136,18 @@ class SplitParts(msgspec.Struct, frozen=True):
     lengths: Part
     data: Part
     classes: Part
+    values: Part
+    value_codes: Part
 
 
 MESSAGE_PARTS: Final = SplitParts(
-    Part.TEMPLATES, Part.TEMPLATE_CODES, Part.VAR_LENGTHS, Part.VAR_DATA, Part.SLOT_CLASSES
+    Part.TEMPLATES,
+    Part.TEMPLATE_CODES,
+    Part.VAR_LENGTHS,
+    Part.VAR_DATA,
+    Part.SLOT_CLASSES,
+    Part.VALUES,
+    Part.VALUE_CODES,
 )
 META_PARTS: Final = SplitParts(
     Part.META_TEMPLATES,
@@ -138,6 +155,8 @@ META_PARTS: Final = SplitParts(
     Part.META_LENGTHS,
     Part.META_DATA,
     Part.META_SLOT_CLASSES,
+    Part.META_VALUES,
+    Part.META_VALUE_CODES,
 )
 
 
@@ -302,11 +321,15 @@ def _meta_parts(metas: Texts, spans: _Spans) -> list[_EncodedPart]:
 def _split_parts(kinds: SplitParts, column: SplitColumn) -> list[_EncodedPart]:
     templates, codes, classes = column.dictionary()
     lengths, data = _numbered(kinds.lengths, column.lengths), _numbered(kinds.data, column.data)
+    dictionaries, value_codes = column.values()
+    values = [] if dictionaries is None else [_EncodedPart(kinds.values, 0, 0, dictionaries)]
     return [
         _EncodedPart(kinds.templates, 0, 0, templates),
         _EncodedPart(kinds.codes, 0, 0, codes),
         _EncodedPart(kinds.classes, 0, 0, classes),
         *[part for both in zip(lengths, data, strict=True) for part in both],
+        *values,
+        *_numbered(kinds.value_codes, value_codes),
     ]
 
 
@@ -453,12 +476,30 @@ def time_unit(ref: PartRef) -> int:
     return int(10 ** (ref.encoding % ZIGZAG))
 
 
-def decode_variable_lengths(version: int, raw: bytes, count: int) -> Lengths:
-    """Those of a block's variables, in a chunk of this version. Raises ValueError where they are
-    not so many."""
-    if version > _LENGTHS_IN_PLANES:
-        return Lengths(*decode_lengths(raw, count))
-    return Lengths(from_planes(raw, count, narrowest(min(max(1, len(raw) // max(count, 1)), 8))))
+class StoredVariables(NamedTuple):
+    """What a chunk stores of a block's variables, decompressed. `codes`: where the chunk has
+    `dictionaries` of values."""
+
+    lengths: bytes
+    data: bytes
+    codes: bytes | None = None
+    dictionaries: Sequence[ValueDictionary] = ()
+
+
+def decode_variables(version: int, stored: StoredVariables, count: int) -> tuple[Lengths, bytes]:
+    """The `count` variables of a block, in a chunk of this version: (their lengths, their bytes
+    one behind the other). Raises ValueError or IndexError where they do not hold."""
+    raw, data = stored.lengths, stored.data
+    if version <= _LENGTHS_IN_PLANES:
+        width = max(1, len(raw) // max(count, 1))
+        return Lengths(from_planes(raw, count, narrowest(min(width, 8)))), data
+    of = decode_class_sizes(raw)
+    if stored.codes is None:
+        return Lengths(decode_lengths(raw, count), of), data
+    coded = decode_codes(stored.codes, stored.dictionaries, of)
+    kept = decode_lengths(raw, count - sum(len(some.lengths) for some in coded.variables.values()))
+    data, lengths = coded.joined(Variables(data, kept), of)
+    return Lengths(lengths, of), data
 
 
 def decode_stored_codes(raw: bytes, count: int) -> UInts:

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from logd.format.coded_values import ValueCoder, Variables
 from logd.format.columns import compress, compress_texts, to_planes
 from logd.format.separated import SEPARATOR, edges
 from logd.format.templates import TemplateCodes, VariableBlock, split_block
@@ -78,16 +79,26 @@ class SplitColumn:
         self.data: list[Frame] = []
         self._templates = TemplateCodes()
         self._codes: list[Int32s] = []
+        self._values = ValueCoder()
 
     def add(self, block: TextBlock) -> VariableBlock:
         split = split_block(block.blob, block.separators, self._templates)
         self._codes.append(split.codes)
+        kept = self._values.take(Variables(split.data, split.lengths), split.of)
         ends = np.zeros(len(split.lengths) + 1, np.int64)
         np.cumsum(split.lengths, out=ends[1:])
-        self.lengths.append(frame(*encode_lengths(split.lengths, split.of)))
-        edges = [0, *ends.take(np.cumsum(split.of.sizes)).tolist(), len(split.data)]
-        self.data.append(frame(*[split.data[low:high] for low, high in itertools.pairwise(edges)]))
+        lengths = np.concatenate([split.lengths[begin:end] for begin, end in kept])
+        edges = list(itertools.accumulate([end - begin for begin, end in kept], initial=0))
+        self.lengths.append(frame(*encode_lengths(lengths, split.of, edges)))
+        pieces = [split.data[ends.item(begin) : ends.item(end)] for begin, end in kept]
+        self.data.append(frame(*pieces))
         return split
+
+    def values(self) -> tuple[Frame | None, list[Frame]]:
+        """(the dictionaries of values, of each block the codes); None and none where there are no
+        such."""
+        dictionaries, codes = self._values.encode()
+        return frame(*dictionaries) if dictionaries else None, [frame(*of) for of in codes]
 
     def templates(self) -> list[bytes]:
         return self._templates.texts()
@@ -102,5 +113,8 @@ class SplitColumn:
         return frame_texts(self.templates()), frame_codes(self.codes()), frame(classes)
 
     def stored_bytes(self) -> int:
-        frames = [*self.dictionary(), *self.lengths, *self.data]
+        dictionaries, codes = self.values()
+        frames = [*self.dictionary(), *self.lengths, *self.data, *codes]
+        if dictionaries is not None:
+            frames.append(dictionaries)
         return sum(len(each.stored) for each in frames)

@@ -12,19 +12,24 @@ blocks with numpy.
 The variables of a block are stored in *slot order*, see `slot_order.py`.
 """
 
+import itertools
+import re
 from typing import Any, Final, Literal, NamedTuple
 
 import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from logd.format.separated import Numbering
+from logd.format.coded_values import FIRST_OCTET, OCTETS
+from logd.format.separated import SEPARATOR, Numbering
 from logd.format.slot_layout import SlotLayout
 from logd.format.slot_order import MOST_CLASSED, SlotOrder
 from logd.format.variable_lengths import ClassSizes
 
 PLACEHOLDER: Final = b"\xff"
 _LONG: Final = 15
+_ADDRESS: Final = re.compile(rb"\xff\.\xff\.\xff\.\xff")
+_OCTET_DIGITS: Final = 3
 _KINDS: Final = np.full(256, 2, np.uint8)  # of bytes: decimal digits, hexadecimal ones, all others
 _KINDS[list(b"abcdefABCDEF")] = 1
 _KINDS[list(b"0123456789")] = 0
@@ -62,6 +67,10 @@ class TemplateCodes:
 
     def texts(self) -> list[bytes]:
         return list(self._codes)
+
+    def texts_from(self, code: int) -> list[bytes]:
+        """Of the templates from this one on."""
+        return list(itertools.islice(self._codes, code, None))
 
     def classes(self) -> Bytes:
         """uint8[k]: of the slots of the first templates."""
@@ -146,7 +155,9 @@ def _learn(
     before = np.cumsum(per_entry) - per_entry
     slot_of = np.repeat((first.take(codes) - before).astype(np.int32), per_entry)
     slot_of += np.arange(len(slot_of), dtype=np.int32)
-    templates.learn(slots, _classes(array, variables, slot_of, int(slots.sum())))
+    classes = _classes(array, variables, slot_of, int(slots.sum()))
+    _mark_addresses(classes, SEPARATOR.join(templates.texts_from(known)))
+    templates.learn(slots, classes)
 
 
 def _classes(array: Bytes, variables: Spans, slot_of: Int32s, slots: int) -> Bytes:
@@ -161,6 +172,19 @@ def _classes(array: Bytes, variables: Spans, slot_of: Int32s, slots: int) -> Byt
         begins -= variables.lengths
         np.maximum.at(kinds, slot_of, np.maximum.reduceat(of_bytes, begins))
     return longest | (kinds << np.uint8(4))
+
+
+def _mark_addresses(classes: Bytes, templates: bytes) -> None:
+    """Give their own classes to the slots that, in these separated templates, look like the four
+    numbers of an IPv4 address."""
+    starts = np.array([found.start() for found in _ADDRESS.finditer(templates)], np.int64)
+    if not len(starts):
+        return
+    slots = np.flatnonzero(np.frombuffer(templates, np.uint8) == PLACEHOLDER[0])
+    first = np.searchsorted(slots, starts)
+    octets = first[:, np.newaxis] + np.arange(OCTETS)
+    are_short = (classes.take(octets) <= _OCTET_DIGITS).all(axis=1)
+    classes[octets[are_short]] = FIRST_OCTET + np.arange(OCTETS)
 
 
 def _scattered(values: Int32s, places: Int32s) -> Int32s:

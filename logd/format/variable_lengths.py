@@ -6,7 +6,7 @@ Most are short, and the lengths of one class differ little.
     c    these, ascending
     4 c  how many variables each has, 4 bytes each, little-endian
 
-then, of each length, less 1:
+then, of each length that is stored, less 1:
 
     pairs   the lowest four bits, two lengths a byte, that of the first in the byte's lowest bits
             (a symbol of zstd's takes a bit at least: this way it stands for two lengths)
@@ -16,6 +16,7 @@ A block without variables has no bytes.
 """
 
 from bisect import bisect_right
+from collections.abc import Sequence
 from functools import cached_property
 from itertools import pairwise
 from typing import Any, Final, NamedTuple
@@ -46,9 +47,11 @@ class ClassSizes(NamedTuple):
     sizes: Int64s
 
 
-def encode_lengths(lengths: Int32s, of: ClassSizes) -> list[bytes]:
-    """Pieces that differ in their bytes. `lengths`: at least 1 each; `of`: the classes of these."""
-    if not len(lengths):
+def encode_lengths(lengths: Int32s, of: ClassSizes, edges: Sequence[int]) -> list[bytes]:
+    """Pieces that differ in their bytes. `lengths`: at least 1 each; `of`: the classes of all
+    variables of the block; `edges`: where among the lengths another class begins, 0 and their
+    number among these. Not all variables have one here: see `coded_values.py`."""
+    if not len(lengths) and not len(of.classes):
         return []
     less = (lengths - 1).astype(np.uint32)
     low = np.zeros(len(less) + len(less) % 2, np.uint8)
@@ -57,32 +60,36 @@ def encode_lengths(lengths: Int32s, of: ClassSizes) -> list[bytes]:
     high = less >> np.uint32(_LOW_BITS)
     planes = to_planes(high) if high.any() else []
     head = bytes([len(of.classes)]) + of.classes.tobytes() + of.sizes.astype("<u4").tobytes()
-    edges = [0, *(np.cumsum(of.sizes) // 2).tolist(), len(pairs)]
-    return [head, *[pairs[begin:end] for begin, end in pairwise(edges)], *planes]
+    cuts = [*[edge // 2 for edge in edges[:-1]], len(pairs)]
+    return [head, *[pairs[begin:end] for begin, end in pairwise(cuts)], *planes]
 
 
-def decode_lengths(raw: bytes, count: int) -> tuple[UInts, ClassSizes]:
-    """(uint[count], as narrow as they are; the classes). Raises ValueError where the bytes are not
-    those of so many lengths."""
-    if not count and not raw:
-        return np.zeros(0, np.uint8), ClassSizes(np.zeros(0, np.uint8), np.zeros(0, np.int64))
-    classes = raw[0] if raw else 0
-    begin, size = 1 + 5 * classes, (count + 1) // 2
-    if len(raw) < begin + size or not count:
-        raise ValueError(f"{len(raw)} bytes for {count} lengths")
-    of = ClassSizes(
-        np.frombuffer(raw, np.uint8, classes, 1),
-        np.frombuffer(raw, "<u4", classes, 1 + classes).astype(np.int64),
+def decode_class_sizes(raw: bytes) -> ClassSizes:
+    """What stands before the lengths. Raises ValueError where it is cut short."""
+    count = raw[0] if raw else 0
+    if len(raw) < 1 + 5 * count and raw:
+        raise ValueError(f"{len(raw)} bytes for {count} classes")
+    return ClassSizes(
+        np.frombuffer(raw, np.uint8, count, 1 if count else 0),
+        np.frombuffer(raw, "<u4", count, 1 + count if count else 0).astype(np.int64),
     )
-    if int(np.add.reduce(of.sizes)) > count:
-        raise ValueError("more variables of classes than there are in all")
-    out: UInts = _PAIRS.take(np.frombuffer(raw, np.uint8, size, begin)).view(np.uint8)[:count]
+
+
+def decode_lengths(raw: bytes, count: int) -> UInts:
+    """uint[count], as narrow as they are. Raises ValueError where the bytes are not those of so
+    many lengths."""
+    begin = 1 + 5 * raw[0] if raw else 0
+    size = (count + 1) // 2
+    if count < 0 or len(raw) < begin + size or (count and not raw):
+        raise ValueError(f"{len(raw)} bytes for {count} lengths")
+    out: UInts = _PAIRS.take(np.frombuffer(raw, np.uint8)[begin : begin + size]).view(np.uint8)
+    out = out[:count]
     planes = raw[begin + size :]
     if planes:
-        width = max(1, len(planes) // count)
+        width = max(1, len(planes) // max(count, 1))
         high = from_planes(planes, count, narrowest(min(width + 1, 8)))
         out = (high << high.dtype.type(_LOW_BITS)) + out
-    return out, of
+    return out
 
 
 class Lengths:

@@ -7,7 +7,15 @@ import numpy as np
 import numpy.typing as npt
 
 from logd.errors import Corruption
-from logd.format.chunk import ChunkHead, Part, PartRef, SplitParts, decode_variable_lengths
+from logd.format.chunk import (
+    ChunkHead,
+    Part,
+    PartRef,
+    SplitParts,
+    StoredVariables,
+    decode_variables,
+)
+from logd.format.coded_values import ValueDictionary, decode_dictionaries
 from logd.format.single_texts import join_few_texts
 from logd.format.slot_layout import SlotLayout
 from logd.format.slot_order import SlotOrder
@@ -118,28 +126,49 @@ class SplitColumn:
 
     def variable_data(self, block: int, *, few: bool = False) -> bytes:
         """The bytes of a block's variables, in slot order, one behind the other."""
-
-        def load() -> tuple[bytes, int]:
-            _, data = self._reader.raw_part(self._kinds.data, block)
-            return data, len(data)
-
-        return self._of_block(self._kinds.data, block, load, few=few)
+        return self._stored(block, few=few)[1]
 
     def variable_lengths(self, block: int) -> Rows:
         """uint[variables], as narrow as stored."""
         return self._lengths(block).items
 
     def _lengths(self, block: int, *, few: bool = False) -> Lengths:
-        def load() -> tuple[Lengths, int]:
-            _, raw = self._reader.raw_part(self._kinds.lengths, block)
+        return self._stored(block, few=few)[0]
+
+    def _stored(self, block: int, *, few: bool) -> tuple[Lengths, bytes]:
+        """(lengths, data) of a block's variables."""
+        kinds, reader = self._kinds, self._reader
+
+        def load() -> tuple[tuple[Lengths, bytes], int]:
+            dictionaries, codes = self._dictionaries(), None
+            if dictionaries:
+                _, codes = reader.raw_part(kinds.value_codes, block)
+            _, lengths = reader.raw_part(kinds.lengths, block)
+            _, data = reader.raw_part(kinds.data, block)
+            stored = StoredVariables(lengths, data, codes, dictionaries)
             try:
                 count = int(np.add.reduce(self.templates().slots.take(self._codes_of(block))))
-                lengths = decode_variable_lengths(self._reader.head().version, raw, count)
+                found = decode_variables(reader.head().version, stored, count)
             except (IndexError, ValueError) as error:
-                raise self._reader.corrupt(self._kinds.lengths, ValueError(error)) from None
-            return lengths, lengths.size_bytes
+                raise reader.corrupt(kinds.lengths, ValueError(error)) from None
+            return found, found[0].size_bytes + len(found[1])
 
-        return self._of_block(self._kinds.lengths, block, load, few=few)
+        return self._of_block(kinds.data, block, load, few=few)
+
+    def _dictionaries(self) -> list[ValueDictionary]:
+        """Of values; none where the chunk has none."""
+        kind, reader = self._kinds.values, self._reader
+        if not reader.has_part(kind):
+            return []
+
+        def load() -> tuple[list[ValueDictionary], int]:
+            _, raw = reader.raw_part(kind)
+            try:
+                return decode_dictionaries(raw), len(raw) + 500
+            except ValueError as error:
+                raise reader.corrupt(kind, error) from None
+
+        return reader.cached(kind, load)
 
     def variable_edges(self, block: int) -> npt.NDArray[np.uint32]:
         """uint32[variables + 1]: variable i is `data[edges[i]:edges[i + 1]]`."""

@@ -16,13 +16,15 @@ from logd.format.chunk import (
     Part,
     PartRef,
     SplitParts,
+    StoredVariables,
     decode_head,
     decode_part,
     decode_records,
     decode_stored_codes,
-    decode_variable_lengths,
+    decode_variables,
     time_unit,
 )
+from logd.format.coded_values import decode_dictionaries
 from logd.format.columns import from_planes
 from logd.format.separated import SEPARATOR, edges
 from logd.format.slot_layout import SlotLayout
@@ -119,17 +121,24 @@ class DecodedChunk:
         classes = self.raw.get((kinds.classes, 0), b"")
         assert bool(classes) <= (self.head.version > 1)
         order = SlotOrder(slots, np.frombuffer(classes, np.uint8))
+        values = self.raw.get((kinds.values, 0))
+        dictionaries = [] if values is None else decode_dictionaries(values)
         codes = self._codes(kinds.codes)
         out = []
         for index, block in enumerate(self._blocks()):
             layout = SlotLayout(codes[block], order)
-            raw = self.raw[kinds.lengths, index]
-            lengths = decode_variable_lengths(self.head.version, raw, layout.variables)
+            stored = StoredVariables(
+                self.raw[kinds.lengths, index],
+                self.raw[kinds.data, index],
+                self.raw.get((kinds.value_codes, index)),
+                dictionaries,
+            )
+            lengths, data = decode_variables(self.head.version, stored, layout.variables)
             out += join_texts_at(
                 np.arange(len(layout.codes)),
                 layout,
                 [templates[code] for code in layout.codes],
-                self.raw[kinds.data, index],
+                data,
                 np.cumsum(lengths.items, dtype=np.int64),
             )
         return out

@@ -79,6 +79,18 @@ MORE_ROWS = tuple(
 )
 """Times that rise, levels that follow the template, metas of one shape."""
 
+REPEATED_ROWS = tuple(
+    Row(
+        ts_ns=1_700_000_002_000_000_000 + 1_000 * index,
+        level=1,
+        message=f"user{index % 11:04d} from {index % 3}.{index % 256}.0.{255 - index % 5}",
+        source="auth",
+        meta=b'{"session":"s%06d","ms":%d}' % (index * index * 7919 % 1009 % 250, index),
+    )
+    for index in range(700)
+)
+"""Words and addresses that come again and again."""
+
 RECORDS = (IdempotencyRecord(_RETRY, Seq(4099), 3, -1),)
 
 
@@ -108,6 +120,11 @@ def second_chunk() -> BuiltChunk:
     return chunk.build_chunk(batch_of(MORE_ROWS), first_seq, block_entries=64)
 
 
+def third_chunk() -> BuiltChunk:
+    first_seq = Seq(FIRST_SEQ + len(ROWS) + len(MORE_ROWS))
+    return chunk.build_chunk(batch_of(REPEATED_ROWS), first_seq, block_entries=400)
+
+
 def _wal() -> bytes:
     frames = b"".join(buffer for frame in FRAMES for buffer in wal.encode_frame(frame))
     return wal.encode_header(PROJECT, FIRST_SEQ) + frames
@@ -115,7 +132,7 @@ def _wal() -> bytes:
 
 def _segment() -> bytes:
     header = segment.encode_header(PROJECT, FIRST_SEQ, CREATED_NS)
-    return header + built_chunk().data + second_chunk().data
+    return header + built_chunk().data + second_chunk().data + third_chunk().data
 
 
 FILES: dict[str, Callable[[], bytes]] = {

@@ -95,7 +95,11 @@ def test_a_stored_segment_is_read(path: Path) -> None:
     header = segment.decode_header(data)
     assert (header.project, header.first_seq) == (PROJECT, golden.FIRST_SEQ)
     assert header.created_ns == golden.CREATED_NS
-    first, second = chunks_of(data)
+    first, second, *more = chunks_of(data)
+    assert len(more) == (header.version > 1)
+    for third in more:
+        assert tuple(third.rows) == golden.REPEATED_ROWS
+        assert third.head.first_seq == second.head.next_seq
     assert tuple(first.rows) == golden.ROWS
     assert tuple(first.records) == golden.RECORDS
     assert first.head.first_seq == golden.FIRST_SEQ

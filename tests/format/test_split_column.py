@@ -6,10 +6,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from zstd_blocks import count_blocks
 
+from logd.format.chunk import VERSION, StoredVariables, decode_variables
 from logd.format.columns import decompress
 from logd.format.separated import join_texts
 from logd.format.split_column import SplitColumn, Texts
-from logd.format.variable_lengths import decode_lengths
 
 
 @unhurried
@@ -18,9 +18,13 @@ def test_frames_hold_the_variables_as_they_were_split(texts: list[str], times: i
     column = SplitColumn()
     split = column.add(Texts(join_texts(texts * times), len(texts) * times).block(0, len(texts)))
     (data,), (lengths,) = column.data, column.lengths
-    assert decompress(data.stored, data.raw_bytes) == split.data
-    raw = decompress(lengths.stored, lengths.raw_bytes)
-    assert decode_lengths(raw, len(split.lengths))[0].tolist() == split.lengths.tolist()
+    assert column.values() == (None, [])
+    stored = StoredVariables(
+        decompress(lengths.stored, lengths.raw_bytes), decompress(data.stored, data.raw_bytes)
+    )
+    found, content = decode_variables(VERSION, stored, len(split.lengths))
+    assert content == split.data
+    assert found.items.tolist() == split.lengths.tolist()
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from logd.format.variable_lengths import (
     ClassSizes,
     Lengths,
+    decode_class_sizes,
     decode_lengths,
     encode_lengths,
     starts_of,
@@ -25,30 +26,35 @@ def classes_of(sizes: list[int]) -> ClassSizes:
     return ClassSizes(np.arange(7, 7 + len(sizes), dtype=np.uint8), np.array(sizes, np.int64))
 
 
+def encoded(sizes: list[int], of: ClassSizes, cuts: list[int]) -> bytes:
+    edges = [0, *cuts, len(sizes)]
+    return b"".join(encode_lengths(np.array(sizes, np.int32), of, edges))
+
+
 @given(SIZES, st.data())
 def test_lengths_come_back(sizes: list[int], data: st.DataObject) -> None:
     cuts = sorted(data.draw(st.sets(st.integers(0, len(sizes)), max_size=9)))
     of = classes_of([high - low for low, high in pairwise(cuts)])
-    raw = b"".join(encode_lengths(np.array(sizes, np.int32), of))
-    lengths, stored = decode_lengths(raw, len(sizes))
-    assert lengths.tolist() == sizes
-    if sizes:
-        assert stored.classes.tolist() == of.classes.tolist()
-        assert stored.sizes.tolist() == of.sizes.tolist()
+    raw = encoded(sizes, of, cuts)
+    assert decode_lengths(raw, len(sizes)).tolist() == sizes
+    stored = decode_class_sizes(raw)
+    assert stored.classes.tolist() == of.classes.tolist()
+    assert stored.sizes.tolist() == of.sizes.tolist()
     if sizes and max(sizes) <= 16:
         assert len(raw) == 1 + 5 * len(of.classes) + (len(sizes) + 1) // 2
 
 
 @given(SIZES.filter(bool))
 def test_other_numbers_of_lengths_are_noticed(sizes: list[int]) -> None:
-    raw = b"".join(encode_lengths(np.array(sizes, np.int32), classes_of([len(sizes)])))
-    for count in (0, 2 * len(raw) + 1):
+    raw = encoded(sizes, classes_of([len(sizes)]), [])
+    for count in (-1, 0, 2 * len(raw) + 1):
         with pytest.raises(ValueError, match=r"lengths|planes"):
             decode_lengths(raw, count)
     with pytest.raises(ValueError, match=r"lengths|planes"):
         decode_lengths(raw + bytes(len(sizes) * 9 + 1), len(sizes))
-    with pytest.raises(ValueError, match="more variables of classes"):
-        decode_lengths(raw[:2] + b"\xff\xff\xff\xff" + raw[6:], len(sizes))
+    for size in range(1, 6):
+        with pytest.raises(ValueError, match="classes"):
+            decode_class_sizes(raw[:size])
 
 
 @given(st.lists(st.integers(1, 300), min_size=1, max_size=20), st.data())

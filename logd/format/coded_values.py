@@ -1,0 +1,300 @@
+"""Variables that come again and again, as codes: what differs among them stands in a dictionary of
+the chunk.
+
+A dictionary is of one class of slots, of words, or of four classes, of the numbers of IPv4
+addresses (`slot_order.py`, `templates.py`). Dictionaries of a chunk:
+
+    1    dictionaries: d
+    then of each
+    1    its class, the first of four where it has addresses
+    1    0 words, 1 addresses
+    1    bytes an item: w, of words the longest, of addresses 4
+    1    reserved, 0
+    4    items: n
+    w n  the items, ascending, as planes: their first bytes, then their second ones, ...; behind the
+         end of a word zeros
+
+Codes of a block:
+
+    2    bit i is set where dictionary i has the block's variables of its class: these stand neither
+         among the block's lengths nor in its data
+    ...  of each such dictionary the codes of the variables, in slot order: planes, as wide as the
+         largest code of the dictionary takes
+
+The first block that has enough variables of a class decides whether they are coded; blocks that
+have such that do not fit into a dictionary keep them.
+"""
+
+import struct
+from collections.abc import Sequence
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from logd.format.columns import byte_width, from_planes, narrowest, to_planes
+from logd.format.variable_lengths import ClassSizes
+
+OCTETS: Final = 4
+"""Of an address; so many classes, one behind the other, have them."""
+FIRST_OCTET: Final = 0x30
+"""The class of the first ones."""
+
+_LONGEST_WORD: Final = 16
+_MOST_BYTES: Final = 1 << 21  # of a column, that wait for the chunk's end
+_MOST_DISTINCT: Final = 7 / 8  # of a block; more, and the dictionary takes what the codes save
+_FEWEST: Final = 256  # variables of a block
+_NUMBER_BYTES: Final = 8
+_SHORTEST: Final = 5  # bytes: what is shorter takes hardly more than its code
+_OTHER: Final = 2  # words that are no numbers, see `templates.py`
+_WORDS, _ADDRESSES = 0, 1
+_HEAD: Final = struct.Struct("<BBBxI")
+_MASK: Final = struct.Struct("<H")
+
+Bytes = npt.NDArray[np.uint8]
+Int64s = npt.NDArray[np.int64]
+UInts = npt.NDArray[np.unsignedinteger[Any]]
+
+_OCTET_TEXTS: Final = np.zeros((256, 3), np.uint8)
+for _octet in range(256):
+    _OCTET_TEXTS[_octet, : len(str(_octet))] = list(str(_octet).encode())
+
+
+def is_worth_coding(kind: int) -> bool:
+    """Whether variables of a class may come again so often that a dictionary pays."""
+    return kind == FIRST_OCTET or (kind >> 4 == _OTHER and kind & 15 >= _SHORTEST)
+
+
+class Variables(NamedTuple):
+    """Variables in slot order: their bytes, and int[variables] the length of each."""
+
+    data: bytes
+    lengths: npt.NDArray[np.integer[Any]]
+
+
+# ---------------------------------------------------------------- encoding
+
+
+class _Values:
+    """The variables of a class that are to be coded. `blocks`: of each block uint8[n, width],
+    zeros behind the end of each; of addresses the four octets."""
+
+    def __init__(self) -> None:
+        self.blocks: dict[int, Bytes] = {}
+
+    def encode(self) -> tuple[Bytes, dict[int, Int64s]]:
+        """(uint8[items, width], what differs, ascending; of each block int64[n], the codes)."""
+        width = max(block.shape[1] for block in self.blocks.values())
+        keys = np.concatenate([_keys(block, width) for block in self.blocks.values()])
+        items, codes = np.unique(keys, return_inverse=True)
+        edges = np.cumsum([len(block) for block in self.blocks.values()])[:-1]
+        by_block = dict(zip(self.blocks, np.split(codes, edges), strict=True))
+        if items.dtype.kind == "u":
+            items = items.astype(">u8")
+        return np.frombuffer(items.tobytes(), np.uint8).reshape(len(items), -1)[:, :width], by_block
+
+
+def _keys(items: Bytes, width: int) -> npt.NDArray[Any]:
+    """They sort as the items do, widened to `width` with zeros; numbers, where eight bytes do."""
+    wide = max(width, _NUMBER_BYTES)
+    padded = np.zeros((len(items), wide), np.uint8)
+    padded[:, : items.shape[1]] = items
+    if wide == _NUMBER_BYTES:
+        return padded.view(">u8").reshape(-1).astype(np.uint64)
+    return padded[:, :width].copy().view(f"S{width}").reshape(-1)
+
+
+class ValueCoder:
+    """Takes out of the blocks of a column what dictionaries have."""
+
+    def __init__(self) -> None:
+        self._values: dict[int, _Values | None] = {}  # None: not worth it
+        self._blocks = self._bytes = 0
+
+    def take(self, variables: Variables, of: ClassSizes) -> list[tuple[int, int]]:
+        """Of the next block; (begin, end) of the variables that stay, class by class, all of which
+        have to be stored."""
+        kept: list[tuple[int, int]] = []
+        at = taken = 0
+        for kind, size in zip(of.classes.tolist(), of.sizes.tolist(), strict=True):
+            if at >= taken and is_worth_coding(kind) and self._take(kind, variables, at, size):
+                taken = at + size * (OCTETS if kind == FIRST_OCTET else 1)
+            if at >= taken:
+                kept.append((at, at + size))
+            at += size
+        kept.append((at, len(variables.lengths)))  # of plain templates
+        self._blocks += 1
+        return kept
+
+    def _take(self, kind: int, variables: Variables, at: int, size: int) -> bool:
+        is_known = kind in self._values
+        values = self._values.get(kind)
+        if size < _FEWEST or (is_known and values is None) or self._bytes > _MOST_BYTES:
+            return False
+        if kind == FIRST_OCTET:
+            words = _padded(variables, at, OCTETS * size)
+            items = None if words is None else _octets(words)
+        else:
+            items = _padded(variables, at, size)
+        if items is None:
+            return False
+        if values is None:
+            distinct = len(np.unique(_keys(items, items.shape[1])))
+            values = _Values() if distinct <= _MOST_DISTINCT * size else None
+            self._values[kind] = values
+        if values is not None:
+            values.blocks[self._blocks] = items
+            self._bytes += items.nbytes
+        return values is not None
+
+    def encode(self) -> tuple[list[bytes], list[list[bytes]]]:
+        """(the dictionaries, of each block the codes), as pieces that differ in their bytes;
+        nothing at all where no block has codes."""
+        coded = {kind: values.encode() for kind, values in sorted(self._values.items()) if values}
+        if not coded:
+            return [], []
+        pieces = [bytes([len(coded)])]
+        for kind, (items, _) in coded.items():
+            which = _ADDRESSES if kind == FIRST_OCTET else _WORDS
+            pieces.append(_HEAD.pack(kind, which, items.shape[1], len(items)))
+            pieces += [plane.tobytes() for plane in items.T]
+        return pieces, [_codes_of(block, list(coded.values())) for block in range(self._blocks)]
+
+
+def _codes_of(block: int, coded: Sequence[tuple[Bytes, dict[int, Int64s]]]) -> list[bytes]:
+    mask = 0
+    planes = []
+    for index, (items, by_block) in enumerate(coded):
+        codes = by_block.get(block)
+        if codes is not None:
+            mask |= 1 << index
+            mine = to_planes(codes.astype(np.uint32))
+            mine += [bytes(len(codes))] * (byte_width(len(items) - 1) - len(mine))
+            planes += mine
+    return [_MASK.pack(mask), *planes]
+
+
+def _padded(variables: Variables, at: int, count: int) -> Bytes | None:
+    """uint8[count, width]: so many variables, zeros behind the end of each; None where one is
+    long."""
+    lengths = variables.lengths[at : at + count].astype(np.int64)
+    width = int(lengths.max())
+    if width > _LONGEST_WORD:
+        return None
+    begin = int(np.add.reduce(variables.lengths[:at], dtype=np.int64))
+    size = int(np.add.reduce(lengths))
+    array = np.frombuffer(variables.data, np.uint8)[begin : begin + size]
+    if size == width * count:
+        return array.reshape(count, width)
+    out = np.zeros((count, width), np.uint8)
+    out[np.arange(width) < lengths[:, np.newaxis]] = array
+    return out
+
+
+def _octets(texts: Bytes) -> Bytes | None:
+    """uint8[n, 4], of the texts of all first octets, all second ones, and so on; None where they
+    are not all written as usual."""
+    if texts.shape[1] > _OCTET_TEXTS.shape[1]:
+        return None
+    numbers = np.zeros(len(texts), np.int64)
+    for digit in texts.T:
+        numbers = np.where(digit != 0, 10 * numbers + digit - 48, numbers)
+    octets = np.clip(numbers, 0, 255).astype(np.uint8)
+    same = _OCTET_TEXTS.take(octets, axis=0)
+    width = texts.shape[1]
+    if not np.array_equal(same[:, :width], texts) or same[:, width:].any():
+        return None
+    return octets.reshape(OCTETS, -1).T
+
+
+# ---------------------------------------------------------------- decoding
+
+
+class ValueDictionary(NamedTuple):
+    """`items`: uint8[n, width]: the words, or the octets of the addresses."""
+
+    kind: int
+    has_addresses: bool
+    items: Bytes
+
+    def expand(self, codes: UInts) -> Variables:
+        """The variables of these codes; of addresses first the first octets of all, and so on.
+        Raises IndexError where a code has no item."""
+        rows = self.items.take(codes, axis=0)
+        if self.has_addresses:
+            rows = _OCTET_TEXTS.take(rows.T.reshape(-1), axis=0)
+        there = rows != 0
+        return Variables(rows[there].tobytes(), np.count_nonzero(there, axis=1))
+
+
+def decode_dictionaries(raw: bytes) -> list[ValueDictionary]:
+    """Raises ValueError where they do not hold."""
+    out: list[ValueDictionary] = []
+    at = 1
+    try:
+        for _ in range(raw[0]):
+            kind, which, width, count = _HEAD.unpack_from(raw, at)
+            at += _HEAD.size
+            planes = np.frombuffer(raw, np.uint8, width * count, at).reshape(width, count)
+            at += width * count
+            has_addresses = which == _ADDRESSES
+            if has_addresses and width != OCTETS:
+                raise ValueError("addresses of another width")
+            out.append(ValueDictionary(kind, has_addresses, np.ascontiguousarray(planes.T)))
+    except (IndexError, struct.error):
+        raise ValueError("dictionaries: cut short") from None
+    if at != len(raw):
+        raise ValueError("dictionaries: more bytes than items")
+    return out
+
+
+class CodedBlock(NamedTuple):
+    """`variables[kind]`: those that dictionaries have, by the class of the dictionary."""
+
+    variables: dict[int, Variables]
+
+    @property
+    def classes(self) -> set[int]:
+        """All classes of which the block's lengths and data have no variables."""
+        octets = range(FIRST_OCTET, FIRST_OCTET + OCTETS) if FIRST_OCTET in self.variables else ()
+        return {*self.variables, *octets}
+
+    def joined(self, stored: Variables, of: ClassSizes) -> Variables:
+        """All variables of the block: those `stored`, and those of dictionaries among them."""
+        edges = np.zeros(len(stored.lengths) + 1, np.int64)
+        np.cumsum(stored.lengths, out=edges[1:])
+        classes, data, lengths = self.classes, [], []
+        at = begin = 0
+        for kind, size in zip(of.classes.tolist(), of.sizes.tolist(), strict=True):
+            if kind not in classes:
+                at += size
+            elif kind in self.variables:
+                data += [stored.data[edges.item(begin) : edges.item(at)], self.variables[kind].data]
+                lengths += [stored.lengths[begin:at], self.variables[kind].lengths]
+                begin = at
+        data.append(stored.data[edges.item(begin) :])
+        lengths.append(stored.lengths[begin:])
+        return Variables(b"".join(data), np.concatenate(lengths).astype(stored.lengths.dtype))
+
+
+def decode_codes(raw: bytes, dictionaries: Sequence[ValueDictionary], of: ClassSizes) -> CodedBlock:
+    """Raises ValueError or IndexError where they do not hold."""
+    mask = int.from_bytes(raw[: _MASK.size], "little")
+    if len(raw) < _MASK.size or mask >> len(dictionaries):
+        raise ValueError("codes: of no dictionary")
+    sizes = dict(zip(of.classes.tolist(), of.sizes.tolist(), strict=True))
+    found = {}
+    at = _MASK.size
+    for index, dictionary in enumerate(dictionaries):
+        if not mask >> index & 1:
+            continue
+        count = sizes.get(dictionary.kind, 0)
+        width = byte_width(max(len(dictionary.items) - 1, 0))
+        planes = raw[at : at + width * count]
+        if len(planes) != width * count or not count:
+            raise ValueError("codes: cut short")
+        found[dictionary.kind] = dictionary.expand(from_planes(planes, count, narrowest(width)))
+        at += width * count
+    if at != len(raw):
+        raise ValueError("codes: more bytes than variables")
+    return CodedBlock(found)
