@@ -58,6 +58,8 @@ UInts = npt.NDArray[np.unsignedinteger[Any]]
 _OCTET_TEXTS: Final = np.zeros((256, 3), np.uint8)
 for _octet in range(256):
     _OCTET_TEXTS[_octet, : len(str(_octet))] = list(str(_octet).encode())
+_OCTET_WORDS: Final = np.pad(_OCTET_TEXTS, ((0, 0), (0, 1))).view("u4").reshape(-1)
+_OCTET_LENGTHS: Final = np.count_nonzero(_OCTET_TEXTS, axis=1).astype(np.uint8)
 
 
 def is_worth_coding(kind: int) -> bool:
@@ -211,20 +213,38 @@ def _octets(texts: Bytes) -> Bytes | None:
 
 
 class ValueDictionary(NamedTuple):
-    """`items`: uint8[n, width]: the words, or the octets of the addresses."""
+    """`items`: the words, zeros behind the end of each, as numbers of so many bytes where eight do,
+    else uint8[n, width]; or the octets of the addresses. `lengths`: uint8[n], of the words."""
 
     kind: int
     has_addresses: bool
-    items: Bytes
+    items: npt.NDArray[Any]
+    lengths: Bytes
 
     def expand(self, codes: UInts) -> Variables:
         """The variables of these codes; of addresses first the first octets of all, and so on.
         Raises IndexError where a code has no item."""
-        rows = self.items.take(codes, axis=0)
-        if self.has_addresses:
-            rows = _OCTET_TEXTS.take(rows.T.reshape(-1), axis=0)
-        there = rows != 0
-        return Variables(rows[there].tobytes(), np.count_nonzero(there, axis=1))
+        found = self.items.take(codes, axis=0)
+        if not self.has_addresses:
+            return Variables(_without_ends(found), self.lengths.take(codes))
+        octets = found.view(np.uint8).reshape(-1, OCTETS).T.reshape(-1)
+        return Variables(_without_ends(_OCTET_WORDS.take(octets)), _OCTET_LENGTHS.take(octets))
+
+
+def _without_ends(padded: npt.NDArray[Any]) -> bytes:
+    """The texts, one behind the other, without the zeros behind the end of each."""
+    return padded.tobytes().translate(None, b"\0")
+
+
+def _as_numbers(items: Bytes) -> npt.NDArray[Any]:
+    """Of uint8[n, width]: rows that are numbers are taken from an array many times as quickly."""
+    count, width = items.shape
+    wide = OCTETS if width <= OCTETS else _NUMBER_BYTES
+    if width > wide:
+        return np.ascontiguousarray(items)
+    padded = np.zeros((count, wide), np.uint8)
+    padded[:, :width] = items
+    return padded.view(f"u{wide}").reshape(-1)
 
 
 def decode_dictionaries(raw: bytes) -> list[ValueDictionary]:
@@ -240,7 +260,8 @@ def decode_dictionaries(raw: bytes) -> list[ValueDictionary]:
             has_addresses = which == _ADDRESSES
             if has_addresses and width != OCTETS:
                 raise ValueError("addresses of another width")
-            out.append(ValueDictionary(kind, has_addresses, np.ascontiguousarray(planes.T)))
+            lengths = np.count_nonzero(planes, axis=0).astype(np.uint8)
+            out.append(ValueDictionary(kind, has_addresses, _as_numbers(planes.T), lengths))
     except (IndexError, struct.error):
         raise ValueError("dictionaries: cut short") from None
     if at != len(raw):
@@ -261,20 +282,20 @@ class CodedBlock(NamedTuple):
 
     def joined(self, stored: Variables, of: ClassSizes) -> Variables:
         """All variables of the block: those `stored`, and those of dictionaries among them."""
-        edges = np.zeros(len(stored.lengths) + 1, np.int64)
-        np.cumsum(stored.lengths, out=edges[1:])
         classes, data, lengths = self.classes, [], []
-        at = begin = 0
+        at = begin = offset = 0
         for kind, size in zip(of.classes.tolist(), of.sizes.tolist(), strict=True):
             if kind not in classes:
                 at += size
             elif kind in self.variables:
-                data += [stored.data[edges.item(begin) : edges.item(at)], self.variables[kind].data]
-                lengths += [stored.lengths[begin:at], self.variables[kind].lengths]
-                begin = at
-        data.append(stored.data[edges.item(begin) :])
+                before = stored.lengths[begin:at]
+                end = offset + int(np.add.reduce(before, dtype=np.int64))
+                data += [stored.data[offset:end], self.variables[kind].data]
+                lengths += [before, self.variables[kind].lengths]
+                begin, offset = at, end
+        data.append(stored.data[offset:])
         lengths.append(stored.lengths[begin:])
-        return Variables(b"".join(data), np.concatenate(lengths).astype(stored.lengths.dtype))
+        return Variables(b"".join(data), np.concatenate(lengths))
 
 
 def decode_codes(raw: bytes, dictionaries: Sequence[ValueDictionary], of: ClassSizes) -> CodedBlock:

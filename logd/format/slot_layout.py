@@ -211,7 +211,7 @@ class SlotLayout:
     def _slot_begins(self) -> Int32s:
         """int32[k]: where the variables of each slot that has a class begin, the slots counted
         through all templates."""
-        slots = self._order.slots_in_order()
+        slots = self._order.slots_in_order.astype(np.int64)
         begins = np.zeros(len(slots), np.int32)
         begins[slots[1:]] = self._all_ends[:-1]
         return begins
@@ -294,7 +294,7 @@ class SlotLayout:
         else:
             places, ends = self._few_in_classed(positions)
         codes = order.templates_in_order.take(places).astype(np.int64)
-        numbers = order.slots_at(places) - order.first.take(codes)
+        numbers = order.slots_in_order.take(places) - order.first.take(codes)
         return numbers, codes, positions - ends + self._entries.take(codes)
 
     def _few_in_classed(self, positions: Int64s) -> tuple[Int64s, Int64s]:
