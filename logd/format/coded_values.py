@@ -198,8 +198,8 @@ def _octets(texts: Bytes) -> Bytes | None:
     are not all written as usual."""
     if texts.shape[1] > _OCTET_TEXTS.shape[1]:
         return None
-    numbers = np.zeros(len(texts), np.int64)
-    for digit in texts.T:
+    numbers = np.zeros(len(texts), np.int16)
+    for digit in texts.T.astype(np.int16):
         numbers = np.where(digit != 0, 10 * numbers + digit - 48, numbers)
     octets = np.clip(numbers, 0, 255).astype(np.uint8)
     same = _OCTET_TEXTS.take(octets, axis=0)

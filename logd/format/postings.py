@@ -193,14 +193,26 @@ def _joined(keys: list[UInt64s]) -> UInt64s:
 
 
 def _sorted_set(keys: UInt64s) -> UInt64s:
-    """In the place of `keys`."""
-    keys.sort()
+    """In the place of `keys`, where they are many."""
+    if len(keys) <= _SEGMENT_WORDS:
+        keys = _sorted_by_digits(keys)
+    else:
+        keys.sort()
     count = 0
     for some, is_first in _runs(keys, 0):
         found = keys[some][is_first]
         keys[count : count + len(found)] = found
         count += len(found)
     keys.resize(count, refcheck=False)  # nobody else has seen them
+    return keys
+
+
+def _sorted_by_digits(keys: UInt64s) -> UInt64s:
+    """Radix sort: numpy sorts 16-bit numbers so, and three times that is quicker than to compare
+    (on the words of a chunk, half of the time). Takes twice the room of the keys."""
+    for shift in (0, 16, 32):
+        digits = (keys >> np.uint64(shift)).astype(np.uint16)
+        keys = keys.take(np.argsort(digits, kind="stable"))
     return keys
 
 

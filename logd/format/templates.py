@@ -68,9 +68,9 @@ class TemplateCodes:
     def texts(self) -> list[bytes]:
         return list(self._codes)
 
-    def texts_from(self, code: int) -> list[bytes]:
-        """Of the templates from this one on."""
-        return list(itertools.islice(self._codes, code, None))
+    def latest(self, count: int) -> list[bytes]:
+        """The last so many templates."""
+        return list(itertools.islice(reversed(self._codes), count))[::-1]
 
     def classes(self) -> Bytes:
         """uint8[k]: of the slots of the first templates."""
@@ -156,7 +156,7 @@ def _learn(
     slot_of = np.repeat((first.take(codes) - before).astype(np.int32), per_entry)
     slot_of += np.arange(len(slot_of), dtype=np.int32)
     classes = _classes(array, variables, slot_of, int(slots.sum()))
-    _mark_addresses(classes, SEPARATOR.join(templates.texts_from(known)))
+    _mark_addresses(classes, SEPARATOR.join(templates.latest(len(slots))))
     templates.learn(slots, classes)
 
 
