@@ -93,7 +93,8 @@ _FEWEST_ENTRIES: Final = 64  # more blocks than so would cost more than large on
 BY_TEMPLATE: Final = 1
 ZIGZAG: Final = 16
 _WORTH_SPLITTING: Final = 0.9  # metas as templates must save this much to cost the split
-_WORTH_SORTING: Final = 0.75  # a column sorted by template must save this much to cost a sort
+_WORTH_SORTING: Final = 0.95  # a column sorted by template must save this much to cost a sort
+_OWN_STATISTICS: Final = 512  # rows of a template whose codes are a zstd block of their own
 
 Int64s = npt.NDArray[np.int64]
 UInt64s = npt.NDArray[np.uint64]
@@ -243,7 +244,7 @@ def build_chunk(
     del messages
     codes = column.codes()
     level_codes = np.frombuffer(levels, np.uint8)
-    by_template = np.argsort(codes.astype(np.uint16), kind="stable")
+    by_template = _by_template(codes)
     parts = [
         _times(ts),
         _code_column(Part.LEVELS, level_codes, by_template),
@@ -357,9 +358,25 @@ def _times(ts: Int64s) -> _EncodedPart:
     return _EncodedPart(Part.TIMES, exponent + ZIGZAG, 0, frame(*to_planes(zigzag)))
 
 
-def _code_column(kind: Part, codes: Ints, by_template: Int64s) -> _EncodedPart:
+class _ByTemplate(NamedTuple):
+    """`rows`: int64[count], sorted by template code. `cuts`: where those of a template begin or end
+    that has many."""
+
+    rows: Int64s
+    cuts: list[int]
+
+
+def _by_template(codes: Int32s) -> _ByTemplate:
+    rows_of = np.bincount(codes)
+    ends, is_large = np.cumsum(rows_of), rows_of >= _OWN_STATISTICS
+    edges = {*ends[is_large].tolist(), *(ends - rows_of)[is_large].tolist()}
+    rows = np.argsort(codes.astype(np.uint16), kind="stable")
+    return _ByTemplate(rows, sorted(edges - {0, len(codes)}))
+
+
+def _code_column(kind: Part, codes: Ints, by_template: _ByTemplate) -> _EncodedPart:
     plain = frame_codes(codes)
-    grouped = frame_codes(codes[by_template])
+    grouped = frame_codes(codes[by_template.rows], by_template.cuts)
     if len(grouped.stored) < _WORTH_SORTING * len(plain.stored):
         return _EncodedPart(kind, BY_TEMPLATE, 0, grouped)
     return _EncodedPart(kind, 0, 0, plain)

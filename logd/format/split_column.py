@@ -39,9 +39,16 @@ def frame_texts(texts: Sequence[bytes]) -> Frame:
     return Frame(len(raw), compress_texts(raw))
 
 
-def frame_codes(codes: Ints) -> Frame:
-    """The planes of numbers from 0 to 2^32 - 1."""
-    return frame(*to_planes(codes.astype(np.uint32)))
+def frame_codes(codes: Ints, cuts: Sequence[int] = ()) -> Frame:
+    """The planes of numbers from 0 to 2^32 - 1. `cuts`: where the codes may begin to be others,
+    ascending from 1 on; the planes are pieces that end there, if that takes less."""
+    planes = to_planes(codes.astype(np.uint32))
+    tried = [frame(*planes)]
+    if cuts:
+        edges = [0, *cuts, len(codes)]
+        spans = list(itertools.pairwise(edges))
+        tried.append(frame(*[plane[low:high] for plane in planes for low, high in spans]))
+    return min(tried, key=lambda each: len(each.stored))
 
 
 class TextBlock(NamedTuple):

@@ -9,6 +9,7 @@ from format_samples import (
     Row,
     batch_of,
 )
+from zstd_blocks import count_blocks
 
 from logd.entry import Seq
 from logd.format.chunk import (
@@ -131,6 +132,39 @@ def test_other_columns_stay_in_the_order_of_the_rows() -> None:
     chunk, some = alternating_chunk(lambda kind: "source")
     assert chunk.encoding(Part.SOURCE_CODES) == 0
     assert chunk.rows == some
+
+
+def tagged(templates: int, count: int, sizes: int) -> list[Row]:
+    """Entries of templates that alternate, each with `sizes` tag lists of its own at random."""
+    random = np.random.default_rng(3)
+    kinds = random.permutation(np.arange(count) % templates).tolist()
+    return [
+        Row(message="word" * (kind + 1), tags=b'["%d"]' % (kind * sizes + number))
+        for kind, number in zip(kinds, random.integers(0, sizes, count).tolist(), strict=True)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("templates", "count", "blocks"),
+    [(1, 5000, 1), (2, 6000, 2), (5, 5 * 600, 5), (5, 5 * 511, 1), (2, 1300, 2)],
+)
+def test_large_templates_have_statistics_of_their_own(
+    templates: int, count: int, blocks: int
+) -> None:
+    some = tagged(templates, count, 11)
+    data = chunk_of(some)
+    chunk = DecodedChunk(data)
+    assert chunk.rows == some
+    assert chunk.encoding(Part.TAG_CODES) == (BY_TEMPLATE if blocks > 1 else 0)
+    part = chunk.head.parts[Part.TAG_CODES, 0]
+    assert count_blocks(data[part.offset : part.offset + part.stored_bytes]) == blocks
+
+
+def test_what_does_not_differ_by_template_is_one_piece() -> None:
+    some = [Row(message="ab"[index % 2], level=index // 2 % 2) for index in range(4000)]
+    data = chunk_of(some)
+    part = DecodedChunk(data).head.parts[Part.LEVELS, 0]
+    assert count_blocks(data[part.offset : part.offset + part.stored_bytes]) == 1
 
 
 def test_a_column_may_hold_more_than_65535_distinct_texts() -> None:
