@@ -35,15 +35,15 @@ first hash. Page, raw:
     4    listed hashes in the page: n
     4    numbers in the page: k
     4    rows in the page: m
-    1    plane widths, a byte each: of the hash gaps, the number gaps, the counts, the row gaps
+    1    plane widths, a byte each: of the hash gaps, the counts, the row gaps
     1
     1
-    1
+    1    low bits of the number gaps
     ...  hash gaps, planes, n items: the first listed hash less the page's key, then differences
-    ...  numbers of the rare hashes, planes, k items: the first less (key >> shift) * blocks, then
-         differences
     ...  counts, planes, n items: how many entries hold each listed hash, less 1
     ...  rows, planes, m items: of each list the first as it is, then differences
+    ...  numbers of the rare hashes, k items by Rice coding (`rice.py`): the first less
+         (key >> shift) * blocks, then differences
 """
 
 import bisect
@@ -59,6 +59,7 @@ import numpy.typing as npt
 from logd.format.ascending import common, steps_in_lists
 from logd.format.columns import from_planes, narrowest, to_planes
 from logd.format.pages import PageDirectory, encode_pages
+from logd.format.rice import RiceLists, best_low_bits, rice_sums
 from logd.format.word_hashes import HASH_BITS, OneOfEach, hash_word, shared_hashes, words_in
 
 MAGIC: Final = b"LVAR"
@@ -81,7 +82,7 @@ UInt16s = npt.NDArray[np.uint16]
 Ints = npt.NDArray[np.integer[Any]]
 Bools = npt.NDArray[np.bool_]
 
-_HASHES, _NUMBERS, _COUNTS, _ROWS = range(4)  # the columns of a page
+_HASHES, _COUNTS, _ROWS = range(3)  # the columns of a page that are planes
 
 _NOTHING: Final = np.zeros(0, np.uint16)
 
@@ -270,16 +271,18 @@ def _encode_pages(
     stored[(np.cumsum(counts) - counts)[of_rows > 0]] = True
     columns = [
         _Planes(steps_in_lists(listed, listed_in), listed_in),
-        _Planes(steps_in_lists(numbers, numbers_in), numbers_in),
         _Planes(counts[~is_rare] - 1, listed_in),
         _Planes(steps_in_lists(entries[stored], of_rows), np.add.reduceat(of_rows, begins)),
     ]
+    steps = steps_in_lists(numbers, numbers_in)
+    low_bits = best_low_bits(steps)
+    rice = RiceLists(steps, numbers_in, low_bits)
     widths = [column.width for column in columns]
     pages = []
-    for page in range(len(begins)):
-        parts = [column.of_page(page) for column in columns]
-        n, k, _, m = [column.items(page) for column in columns]
-        header = _PAGE.pack(n, k, m, *widths)
+    for page, k in enumerate(numbers_in.tolist()):
+        n, _, m = [column.items(page) for column in columns]
+        header = _PAGE.pack(n, k, m, *widths, low_bits)
+        parts = [*[column.of_page(page) for column in columns], rice.of_list(page)]
         pages.append([header, *itertools.chain.from_iterable(parts)])
     return pages
 
@@ -382,9 +385,9 @@ class _Page:
     """A decompressed page. What is asked of it decides which columns are decoded."""
 
     def __init__(self, raw: bytes) -> None:
-        n, k, m, *self._widths = _PAGE.unpack_from(raw)
+        n, self._numbers, m, *self._widths, self._low_bits = _PAGE.unpack_from(raw)
         self._raw = raw
-        self._items = (n, k, n, m)
+        self._items = (n, n, m)
         sizes = [count * width for count, width in zip(self._items, self._widths, strict=True)]
         self._edges = [*itertools.accumulate(sizes, initial=_PAGE.size)]
 
@@ -417,6 +420,6 @@ class _Page:
 
     def blocks(self, first: int, count: int) -> Int64s:
         """Which of the `count` numbers from `first` on are in the page's set, less `first`."""
-        numbers = np.cumsum(self._column(_NUMBERS), dtype=np.int64)
+        numbers = rice_sums(self._raw[self._edges[-1] :], self._numbers, self._low_bits)
         low, high = numbers.searchsorted((first, first + count))
         return numbers[low:high] - first

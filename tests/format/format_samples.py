@@ -174,3 +174,15 @@ def truncated(data: bytes) -> Iterator[bytes]:
     """Every proper beginning."""
     for size in range(len(data)):
         yield data[:size]
+
+
+def rice_coded(numbers: Sequence[int], low_bits: int) -> bytes:
+    """`docs/format/index.md`, one bit after the other."""
+    low = [number >> bit & 1 for number in numbers for bit in range(low_bits)]
+    rest = [bit for number in numbers for bit in [*[0] * (number >> low_bits), 1]]
+    return _packed(low) + _packed(rest)
+
+
+def _packed(bits: Sequence[int]) -> bytes:
+    whole = sum(bit << at for at, bit in enumerate(bits))
+    return whole.to_bytes((len(bits) + 7) // 8, "little")

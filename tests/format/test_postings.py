@@ -5,7 +5,7 @@ import struct
 
 import numpy as np
 import pytest
-from format_samples import flipped, truncated, unhurried
+from format_samples import flipped, rice_coded, truncated, unhurried
 from hypothesis import given
 from hypothesis import strategies as st
 from paged_values import PagedValue
@@ -493,7 +493,7 @@ def test_no_hash_is_shortened_where_almost_all_are_there() -> None:
 
 
 def test_a_page_is_what_the_document_says() -> None:
-    """`docs/format/index.md`: the header, and four columns of planes."""
+    """`docs/format/index.md`: the header, three columns of planes, and the numbers."""
     occurrences = [
         *spread(b"once1", 1, 65_535),
         *spread(b"rare1", RARE, 300),
@@ -505,13 +505,12 @@ def test_a_page_is_what_the_document_says() -> None:
     paged = PagedValue(MAGIC, value_of(occurrences, 64))
     (key,) = paged.keys.tolist()
     page = paged.page(0)
-    n, k, m, *widths = struct.unpack_from("<3I4B", page)
+    n, k, m, *widths, low_bits = struct.unpack_from("<3I4B", page)
     columns, at = [], 16
-    for count, width in zip((n, k, n, m), widths, strict=True):
+    for count, width in zip((n, n, m), widths, strict=True):
         columns.append(from_planes(page[at : at + count * width], count, np.uint32).tolist())
         at += count * width
-    assert at == len(page)
-    gaps, numbers, less, rows = columns
+    gaps, less, rows = columns
     assert key == next(iter(by_hash))
     listed = {hashed: each for hashed, each in by_hash.items() if len(each) > RARE}
     assert gaps == steps_of([[hashed - key for hashed in listed]])
@@ -524,7 +523,8 @@ def test_a_page_is_what_the_document_says() -> None:
         for row in each
         if len(each) <= RARE
     }
-    assert numbers == steps_of([sorted(set_of_numbers)])
+    assert k == len(set_of_numbers)
+    assert page[at:] == rice_coded(steps_of([sorted(set_of_numbers)]), low_bits)
     assert rows == steps_of(
         [each if len(each) < FREQUENT else each[:1] for each in listed.values()]
     )
