@@ -1,12 +1,15 @@
 """Sets of numbers as ascending arrays. numpy's own functions for them sort what is sorted, and the
 first call of one imports what takes as long as a search."""
 
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
+_DIGIT: Final = 16  # bits
+
 Int64s = npt.NDArray[np.int64]
+UInt64s = npt.NDArray[np.uint64]
 Bools = npt.NDArray[np.bool_]
 
 Integers = TypeVar("Integers", bound=npt.NDArray[np.integer[Any]])
@@ -18,6 +21,34 @@ def distinct(values: Integers) -> Integers:
     first = np.ones(len(ordered), np.bool_)
     np.not_equal(ordered[1:], ordered[:-1], out=first[1:])
     return ordered[first]  # type: ignore[return-value]  # of the same dtype
+
+
+def sorted_by_digits(keys: UInt64s, bits: int) -> UInt64s:
+    """Radix sort: numpy sorts 16-bit numbers so, and a few times that is quicker than to compare.
+    Takes twice the room of the keys, which are below 2^bits."""
+    for shift in range(0, bits, _DIGIT):
+        keys = keys.take(_digit_order(keys, shift, bits))
+    return keys
+
+
+def distinct_by_digits(keys: UInt64s, bits: int) -> tuple[UInt64s, Int64s]:
+    """(the set of the keys; int64[keys], which of it each is). Keys are below 2^bits."""
+    order = np.arange(len(keys))
+    ordered = keys
+    for shift in range(0, bits, _DIGIT):
+        step = _digit_order(ordered, shift, bits)
+        order, ordered = order.take(step), ordered.take(step)
+    first = np.ones(len(keys), np.bool_)
+    np.not_equal(ordered[1:], ordered[:-1], out=first[1:])
+    numbers = np.empty(len(keys), np.int64)
+    numbers[order] = np.cumsum(first) - 1
+    return ordered[first], numbers
+
+
+def _digit_order(keys: UInt64s, shift: int, bits: int) -> Int64s:
+    """What puts the keys in the order of one digit, and leaves them else as they are."""
+    narrow = np.uint8 if bits - shift <= 8 else np.uint16
+    return np.argsort((keys >> np.uint64(shift)).astype(narrow), kind="stable")
 
 
 def steps_in_lists(items: Integers, counts: Int64s) -> Integers:

@@ -32,6 +32,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from logd.format.ascending import distinct_by_digits
 from logd.format.columns import byte_width, from_planes, narrowest, to_planes
 from logd.format.variable_lengths import ClassSizes
 
@@ -47,6 +48,7 @@ _FEWEST: Final = 256  # variables of a block
 _NUMBER_BYTES: Final = 8
 _SHORTEST: Final = 5  # bytes: what is shorter takes hardly more than its code
 _OTHER: Final = 2  # words that are no numbers, see `templates.py`
+_OCTET_DIGITS: Final = 3
 _WORDS, _ADDRESSES = 0, 1
 _HEAD: Final = struct.Struct("<BBBxI")
 _MASK: Final = struct.Struct("<H")
@@ -87,13 +89,19 @@ class _Values:
     def encode(self) -> tuple[Bytes, dict[int, Int64s]]:
         """(uint8[items, width], what differs, ascending; of each block int64[n], the codes)."""
         width = max(block.shape[1] for block in self.blocks.values())
-        keys = np.concatenate([_keys(block, width) for block in self.blocks.values()])
-        items, codes = np.unique(keys, return_inverse=True)
+        items, codes = _distinct(np.concatenate([_keys(b, width) for b in self.blocks.values()]))
         edges = np.cumsum([len(block) for block in self.blocks.values()])[:-1]
         by_block = dict(zip(self.blocks, np.split(codes, edges), strict=True))
-        if items.dtype.kind == "u":
-            items = items.astype(">u8")
-        return np.frombuffer(items.tobytes(), np.uint8).reshape(len(items), -1)[:, :width], by_block
+        texts = np.frombuffer(items.tobytes(), np.uint8).reshape(len(items), -1)
+        return texts[:, :width], by_block
+
+
+def _distinct(keys: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], Int64s]:
+    """(those that differ, ascending, as their bytes stand; int64[keys], which of these each is)."""
+    if keys.dtype.kind != "u":
+        return np.unique(keys, return_inverse=True)
+    items, codes = distinct_by_digits(keys, 8 * _NUMBER_BYTES)
+    return items.astype(">u8"), codes
 
 
 def _keys(items: Bytes, width: int) -> npt.NDArray[Any]:
@@ -134,14 +142,13 @@ class ValueCoder:
         if size < _FEWEST or (is_known and values is None) or self._bytes > _MOST_BYTES:
             return False
         if kind == FIRST_OCTET:
-            words = _padded(variables, at, OCTETS * size)
-            items = None if words is None else _octets(words)
+            items = _addresses(*_section(variables, at, OCTETS * size))
         else:
-            items = _padded(variables, at, size)
+            items = _padded(*_section(variables, at, size))
         if items is None:
             return False
         if values is None:
-            distinct = len(np.unique(_keys(items, items.shape[1])))
+            distinct = len(_distinct(_keys(items, items.shape[1]))[0])
             values = _Values() if distinct <= _MOST_DISTINCT * size else None
             self._values[kind] = values
         if values is not None:
@@ -176,37 +183,41 @@ def _codes_of(block: int, coded: Sequence[tuple[Bytes, dict[int, Int64s]]]) -> l
     return [_MASK.pack(mask), *planes]
 
 
-def _padded(variables: Variables, at: int, count: int) -> Bytes | None:
-    """uint8[count, width]: so many variables, zeros behind the end of each; None where one is
-    long."""
+def _section(variables: Variables, at: int, count: int) -> tuple[Bytes, Int64s]:
+    """(the bytes of so many variables, int64[count] their lengths)."""
     lengths = variables.lengths[at : at + count].astype(np.int64)
-    width = int(lengths.max())
+    begin = int(np.add.reduce(variables.lengths[:at], dtype=np.int64))
+    end = begin + int(np.add.reduce(lengths))
+    return np.frombuffer(variables.data, np.uint8)[begin:end], lengths
+
+
+def _padded(data: Bytes, lengths: Int64s) -> Bytes | None:
+    """uint8[n, width]: the variables, zeros behind the end of each; None where one is long."""
+    count, width = len(lengths), int(lengths.max())
     if width > _LONGEST_WORD:
         return None
-    begin = int(np.add.reduce(variables.lengths[:at], dtype=np.int64))
-    size = int(np.add.reduce(lengths))
-    array = np.frombuffer(variables.data, np.uint8)[begin : begin + size]
-    if size == width * count:
-        return array.reshape(count, width)
+    if len(data) == width * count:
+        return data.reshape(count, width)
     out = np.zeros((count, width), np.uint8)
-    out[np.arange(width) < lengths[:, np.newaxis]] = array
+    out[np.arange(width) < lengths[:, np.newaxis]] = data
     return out
 
 
-def _octets(texts: Bytes) -> Bytes | None:
-    """uint8[n, 4], of the texts of all first octets, all second ones, and so on; None where they
-    are not all written as usual."""
-    if texts.shape[1] > _OCTET_TEXTS.shape[1]:
+def _addresses(data: Bytes, lengths: Int64s) -> Bytes | None:
+    """uint8[n, 4], of variables that are all first octets, all second ones, and so on; None where
+    they are not all written as usual."""
+    digits = data.astype(np.int16) - ord("0")
+    if lengths.max() > _OCTET_DIGITS or digits.min() < 0 or digits.max() > 9:
         return None
-    numbers = np.zeros(len(texts), np.int16)
-    for digit in texts.T.astype(np.int16):
-        numbers = np.where(digit != 0, 10 * numbers + digit - 48, numbers)
-    octets = np.clip(numbers, 0, 255).astype(np.uint8)
-    same = _OCTET_TEXTS.take(octets, axis=0)
-    width = texts.shape[1]
-    if not np.array_equal(same[:, :width], texts) or same[:, width:].any():
+    last = np.cumsum(lengths) - 1
+    numbers = digits.take(last)
+    for place in range(1, _OCTET_DIGITS):
+        more = digits.take(last - place, mode="clip") * np.int16(10**place)
+        numbers += more * (lengths > place)
+    octets = numbers.clip(max=255)
+    if not np.array_equal(octets, numbers) or np.any(_OCTET_LENGTHS.take(octets) != lengths):
         return None
-    return octets.reshape(OCTETS, -1).T
+    return octets.astype(np.uint8).reshape(OCTETS, -1).T
 
 
 # ---------------------------------------------------------------- decoding

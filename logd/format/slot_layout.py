@@ -192,19 +192,18 @@ class SlotLayout:
         """int32[variables]: the place of each variable in entry order; `per_entry`: int64[entries],
         the variables of each. For all of a block at once: what it takes on the way counts."""
         codes, ranks = self.codes, self._ranks.astype(np.int32)
-        first = np.cumsum(per_entry) - per_entry
+        order, before = self._order, (np.cumsum(per_entry) - per_entry).astype(np.int32)
         out = np.arange(self.variables, dtype=np.int32)
-        out -= np.repeat(first.astype(np.int32), per_entry)
-        is_plain = codes >= self._order.covered
-        if not self._order.has_plain:
-            out += np.repeat(self._order.first.astype(np.int32).take(codes), per_entry)
+        if not order.has_plain:
+            out += np.repeat(order.first.take(codes) - before, per_entry)
             out = self._slot_begins().take(out)
         else:
-            of_plain = np.repeat(is_plain, per_entry)
-            slots = out[~of_plain] + np.repeat(self._order.first.take(codes), per_entry)[~of_plain]
+            out -= np.repeat(before, per_entry)
+            classed = np.flatnonzero(np.repeat(codes < order.covered, per_entry))
+            slots = out[classed] + np.repeat(order.first.take(codes), per_entry)[classed]
             out *= np.repeat(self._entries.astype(np.int32).take(codes), per_entry)
             out += np.repeat(self._plain_begins.take(codes), per_entry)
-            out[~of_plain] = self._slot_begins().take(slots)
+            out[classed] = self._slot_begins().take(slots)
         out += np.repeat(ranks, per_entry)
         return out
 

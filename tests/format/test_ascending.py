@@ -2,7 +2,13 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from logd.format.ascending import among, common, distinct
+from logd.format.ascending import (
+    among,
+    common,
+    distinct,
+    distinct_by_digits,
+    sorted_by_digits,
+)
 
 NUMBERS = st.lists(st.integers(-5, 9) | st.integers(-(2**62), 2**62), max_size=20)
 
@@ -17,3 +23,14 @@ def test_they_are_sets(some: list[int], others: list[int]) -> None:
     assert first.tolist() == sorted(set(some))
     assert common(first, second).tolist() == sorted(set(some) & set(others))
     assert among(array(some), second).tolist() == [value in others for value in some]
+
+
+@given(st.data(), st.sampled_from([1, 8, 9, 16, 24, 40, 63, 64]))
+def test_digits_sort_as_numbers_do(data: st.DataObject, bits: int) -> None:
+    values = data.draw(st.lists(st.integers(0, 2**bits - 1) | st.integers(0, 1), max_size=40))
+    keys = np.array(values, np.uint64)
+    assert sorted_by_digits(keys, bits).tolist() == sorted(values)
+    items, numbers = distinct_by_digits(keys, bits)
+    assert items.tolist() == sorted(set(values))
+    assert items[numbers].tolist() == values
+    assert keys.tolist() == values
