@@ -38,6 +38,8 @@ from logd.format.variable_lengths import ClassSizes
 
 OCTETS: Final = 4
 """Of an address; so many classes, one behind the other, have them."""
+OCTET_DIGITS: Final = 3
+"""Of an octet, at most."""
 FIRST_OCTET: Final = 0x30
 """The class of the first ones."""
 
@@ -48,7 +50,6 @@ _FEWEST: Final = 256  # variables of a block
 _NUMBER_BYTES: Final = 8
 _SHORTEST: Final = 5  # bytes: what is shorter takes hardly more than its code
 _OTHER: Final = 2  # words that are no numbers, see `templates.py`
-_OCTET_DIGITS: Final = 3
 _WORDS, _ADDRESSES = 0, 1
 _HEAD: Final = struct.Struct("<BBBxI")
 _MASK: Final = struct.Struct("<H")
@@ -57,7 +58,7 @@ Bytes = npt.NDArray[np.uint8]
 Int64s = npt.NDArray[np.int64]
 UInts = npt.NDArray[np.unsignedinteger[Any]]
 
-_OCTET_TEXTS: Final = np.zeros((256, 3), np.uint8)
+_OCTET_TEXTS: Final = np.zeros((256, OCTET_DIGITS), np.uint8)
 for _octet in range(256):
     _OCTET_TEXTS[_octet, : len(str(_octet))] = list(str(_octet).encode())
 _OCTET_WORDS: Final = np.pad(_OCTET_TEXTS, ((0, 0), (0, 1))).view("u4").reshape(-1)
@@ -207,11 +208,11 @@ def _addresses(data: Bytes, lengths: Int64s) -> Bytes | None:
     """uint8[n, 4], of variables that are all first octets, all second ones, and so on; None where
     they are not all written as usual."""
     digits = data.astype(np.int16) - ord("0")
-    if lengths.max() > _OCTET_DIGITS or digits.min() < 0 or digits.max() > 9:
+    if lengths.max() > OCTET_DIGITS or digits.min() < 0 or digits.max() > 9:
         return None
     last = np.cumsum(lengths) - 1
     numbers = digits.take(last)
-    for place in range(1, _OCTET_DIGITS):
+    for place in range(1, OCTET_DIGITS):
         more = digits.take(last - place, mode="clip") * np.int16(10**place)
         numbers += more * (lengths > place)
     octets = numbers.clip(max=255)

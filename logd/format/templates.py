@@ -20,7 +20,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from logd.format.coded_values import FIRST_OCTET, OCTETS
+from logd.format.coded_values import FIRST_OCTET, OCTET_DIGITS, OCTETS
 from logd.format.separated import SEPARATOR, Numbering
 from logd.format.slot_layout import SlotLayout
 from logd.format.slot_order import MOST_CLASSED, SlotOrder
@@ -29,7 +29,6 @@ from logd.format.variable_lengths import ClassSizes
 PLACEHOLDER: Final = b"\xff"
 _LONG: Final = 15
 _ADDRESS: Final = re.compile(rb"\xff\.\xff\.\xff\.\xff")
-_OCTET_DIGITS: Final = 3
 _KINDS: Final = np.full(256, 2, np.uint8)  # of bytes: decimal digits, hexadecimal ones, all others
 _KINDS[list(b"abcdefABCDEF")] = 1
 _KINDS[list(b"0123456789")] = 0
@@ -183,7 +182,7 @@ def _mark_addresses(classes: Bytes, templates: bytes) -> None:
     slots = np.flatnonzero(np.frombuffer(templates, np.uint8) == PLACEHOLDER[0])
     first = np.searchsorted(slots, starts)
     octets = first[:, np.newaxis] + np.arange(OCTETS)
-    are_short = (classes.take(octets) <= _OCTET_DIGITS).all(axis=1)
+    are_short = (classes.take(octets) <= OCTET_DIGITS).all(axis=1)
     classes[octets[are_short]] = FIRST_OCTET + np.arange(OCTETS)
 
 
