@@ -63,13 +63,14 @@ import numpy.typing as npt
 
 from logd.entry import Seq
 from logd.format import postings, vocabulary
+from logd.format.block_variables import BlockVariables, CodedVariables, Variables
 from logd.format.body import Batch
-from logd.format.coded_values import ValueDictionary, Variables, decode_codes
+from logd.format.coded_values import ValueDictionary, decode_codes
 from logd.format.columns import decompress, from_planes, narrowest, to_planes
 from logd.format.folding import fold_utf8
 from logd.format.separated import Numbering
 from logd.format.split_column import Frame, SplitColumn, Texts, frame, frame_codes, frame_texts
-from logd.format.variable_lengths import Lengths, decode_class_sizes, decode_lengths
+from logd.format.variable_lengths import decode_class_sizes, decode_lengths
 from logd.format.wal import Idempotency
 
 MARKER: Final = b"\xfeCK\xff"
@@ -503,20 +504,19 @@ class StoredVariables(NamedTuple):
     dictionaries: Sequence[ValueDictionary] = ()
 
 
-def decode_variables(version: int, stored: StoredVariables, count: int) -> tuple[Lengths, bytes]:
-    """The `count` variables of a block, in a chunk of this version: (their lengths, their bytes
-    one behind the other). Raises ValueError or IndexError where they do not hold."""
+def decode_variables(version: int, stored: StoredVariables, count: int) -> BlockVariables:
+    """The `count` variables of a block, in a chunk of this version. Raises ValueError or IndexError
+    where they do not hold."""
     raw, data = stored.lengths, stored.data
     if version <= _LENGTHS_IN_PLANES:
         width = max(1, len(raw) // max(count, 1))
-        return Lengths(from_planes(raw, count, narrowest(min(width, 8)))), data
+        return BlockVariables(Variables(data, from_planes(raw, count, narrowest(min(width, 8)))))
     of = decode_class_sizes(raw)
-    if stored.codes is None:
-        return Lengths(decode_lengths(raw, count), of), data
-    coded = decode_codes(stored.codes, stored.dictionaries, of)
-    kept = decode_lengths(raw, count - sum(len(some.lengths) for some in coded.variables.values()))
-    data, lengths = coded.joined(Variables(data, kept), of)
-    return Lengths(lengths, of), data
+    coded: list[CodedVariables] = []
+    if stored.codes is not None:
+        coded = decode_codes(stored.codes, stored.dictionaries, of)
+    lengths = decode_lengths(raw, count - sum(len(some.codes) for some in coded))
+    return BlockVariables(Variables(data, lengths), coded, of)
 
 
 def decode_stored_codes(raw: bytes, count: int) -> UInts:

@@ -33,8 +33,8 @@ import numpy as np
 import numpy.typing as npt
 
 from logd.format.ascending import distinct_by_digits
+from logd.format.block_variables import ClassSizes, CodedVariables, Values, Variables
 from logd.format.columns import byte_width, from_planes, narrowest, to_planes
-from logd.format.variable_lengths import ClassSizes
 
 OCTETS: Final = 4
 """Of an address; so many classes, one behind the other, have them."""
@@ -61,20 +61,12 @@ UInts = npt.NDArray[np.unsignedinteger[Any]]
 _OCTET_TEXTS: Final = np.zeros((256, OCTET_DIGITS), np.uint8)
 for _octet in range(256):
     _OCTET_TEXTS[_octet, : len(str(_octet))] = list(str(_octet).encode())
-_OCTET_WORDS: Final = np.pad(_OCTET_TEXTS, ((0, 0), (0, 1))).view("u4").reshape(-1)
-_OCTET_LENGTHS: Final = np.count_nonzero(_OCTET_TEXTS, axis=1).astype(np.uint8)
+_OCTET_VALUES: Final = Values(_OCTET_TEXTS)
 
 
 def is_worth_coding(kind: int) -> bool:
     """Whether variables of a class may come again so often that a dictionary pays."""
     return kind == FIRST_OCTET or (kind >> 4 == _OTHER and kind & 15 >= _SHORTEST)
-
-
-class Variables(NamedTuple):
-    """Variables in slot order: their bytes, and int[variables] the length of each."""
-
-    data: bytes
-    lengths: npt.NDArray[np.integer[Any]]
 
 
 # ---------------------------------------------------------------- encoding
@@ -216,7 +208,7 @@ def _addresses(data: Bytes, lengths: Int64s) -> Bytes | None:
         more = digits.take(last - place, mode="clip") * np.int16(10**place)
         numbers += more * (lengths > place)
     octets = numbers.clip(max=255)
-    if not np.array_equal(octets, numbers) or np.any(_OCTET_LENGTHS.take(octets) != lengths):
+    if not np.array_equal(octets, numbers) or np.any(_OCTET_VALUES.lengths.take(octets) != lengths):
         return None
     return octets.astype(np.uint8).reshape(OCTETS, -1).T
 
@@ -225,38 +217,31 @@ def _addresses(data: Bytes, lengths: Int64s) -> Bytes | None:
 
 
 class ValueDictionary(NamedTuple):
-    """`items`: the words, zeros behind the end of each, as numbers of so many bytes where eight do,
-    else uint8[n, width]; or the octets of the addresses. `lengths`: uint8[n], of the words."""
+    """`values`: the words; of addresses the texts of all octets, and `octets`: uint8[4, items]."""
 
     kind: int
-    has_addresses: bool
-    items: npt.NDArray[Any]
-    lengths: Bytes
+    values: Values
+    octets: Bytes | None
 
-    def expand(self, codes: UInts) -> Variables:
-        """The variables of these codes; of addresses first the first octets of all, and so on.
-        Raises IndexError where a code has no item."""
-        found = self.items.take(codes, axis=0)
-        if not self.has_addresses:
-            return Variables(_without_ends(found), self.lengths.take(codes))
-        octets = found.view(np.uint8).reshape(-1, OCTETS).T.reshape(-1)
-        return Variables(_without_ends(_OCTET_WORDS.take(octets)), _OCTET_LENGTHS.take(octets))
+    def __len__(self) -> int:
+        return len(self.values) if self.octets is None else self.octets.shape[1]
 
+    def coded(self, begin: int, codes: UInts) -> list[CodedVariables]:
+        """The variables of these codes, from a place on; of addresses first the first octets of
+        all, and so on. Raises IndexError where a code has no item."""
+        if int(codes.max()) >= len(self):
+            raise IndexError("a code without an item")
+        if self.octets is None:
+            return [CodedVariables(begin, self.values, codes)]
+        return [
+            CodedVariables(begin + at * len(codes), self.values, octets.take(codes))
+            for at, octets in enumerate(self.octets)
+        ]
 
-def _without_ends(padded: npt.NDArray[Any]) -> bytes:
-    """The texts, one behind the other, without the zeros behind the end of each."""
-    return padded.tobytes().translate(None, b"\0")
-
-
-def _as_numbers(items: Bytes) -> npt.NDArray[Any]:
-    """Of uint8[n, width]: rows that are numbers are taken from an array many times as quickly."""
-    count, width = items.shape
-    wide = OCTETS if width <= OCTETS else _NUMBER_BYTES
-    if width > wide:
-        return np.ascontiguousarray(items)
-    padded = np.zeros((count, wide), np.uint8)
-    padded[:, :width] = items
-    return padded.view(f"u{wide}").reshape(-1)
+    @property
+    def size_bytes(self) -> int:
+        """Memory that it takes, about."""
+        return self.values.size_bytes if self.octets is None else 500 + self.octets.nbytes
 
 
 def decode_dictionaries(raw: bytes) -> list[ValueDictionary]:
@@ -272,8 +257,8 @@ def decode_dictionaries(raw: bytes) -> list[ValueDictionary]:
             has_addresses = which == _ADDRESSES
             if has_addresses and width != OCTETS:
                 raise ValueError("addresses of another width")
-            lengths = np.count_nonzero(planes, axis=0).astype(np.uint8)
-            out.append(ValueDictionary(kind, has_addresses, _as_numbers(planes.T), lengths))
+            values = _OCTET_VALUES if has_addresses else Values(planes.T)
+            out.append(ValueDictionary(kind, values, planes if has_addresses else None))
     except (IndexError, struct.error):
         raise ValueError("dictionaries: cut short") from None
     if at != len(raw):
@@ -281,53 +266,29 @@ def decode_dictionaries(raw: bytes) -> list[ValueDictionary]:
     return out
 
 
-class CodedBlock(NamedTuple):
-    """`variables[kind]`: those that dictionaries have, by the class of the dictionary."""
-
-    variables: dict[int, Variables]
-
-    @property
-    def classes(self) -> set[int]:
-        """All classes of which the block's lengths and data have no variables."""
-        octets = range(FIRST_OCTET, FIRST_OCTET + OCTETS) if FIRST_OCTET in self.variables else ()
-        return {*self.variables, *octets}
-
-    def joined(self, stored: Variables, of: ClassSizes) -> Variables:
-        """All variables of the block: those `stored`, and those of dictionaries among them."""
-        classes, data, lengths = self.classes, [], []
-        at = begin = offset = 0
-        for kind, size in zip(of.classes.tolist(), of.sizes.tolist(), strict=True):
-            if kind not in classes:
-                at += size
-            elif kind in self.variables:
-                before = stored.lengths[begin:at]
-                end = offset + int(np.add.reduce(before, dtype=np.int64))
-                data += [stored.data[offset:end], self.variables[kind].data]
-                lengths += [before, self.variables[kind].lengths]
-                begin, offset = at, end
-        data.append(stored.data[offset:])
-        lengths.append(stored.lengths[begin:])
-        return Variables(b"".join(data), np.concatenate(lengths))
-
-
-def decode_codes(raw: bytes, dictionaries: Sequence[ValueDictionary], of: ClassSizes) -> CodedBlock:
-    """Raises ValueError or IndexError where they do not hold."""
+def decode_codes(
+    raw: bytes, dictionaries: Sequence[ValueDictionary], of: ClassSizes
+) -> list[CodedVariables]:
+    """The variables that dictionaries have, by place. Raises ValueError or IndexError where they do
+    not hold."""
     mask = int.from_bytes(raw[: _MASK.size], "little")
     if len(raw) < _MASK.size or mask >> len(dictionaries):
         raise ValueError("codes: of no dictionary")
-    sizes = dict(zip(of.classes.tolist(), of.sizes.tolist(), strict=True))
-    found = {}
+    found: list[CodedVariables] = []
     at = _MASK.size
     for index, dictionary in enumerate(dictionaries):
         if not mask >> index & 1:
             continue
-        count = sizes.get(dictionary.kind, 0)
-        width = byte_width(max(len(dictionary.items) - 1, 0))
+        which = int(of.classes.searchsorted(dictionary.kind))
+        known = which < len(of.classes) and of.classes.item(which) == dictionary.kind
+        count = of.sizes.item(which) if known else 0
+        width = byte_width(max(len(dictionary) - 1, 0))
         planes = raw[at : at + width * count]
         if len(planes) != width * count or not count:
             raise ValueError("codes: cut short")
-        found[dictionary.kind] = dictionary.expand(from_planes(planes, count, narrowest(width)))
+        begin = int(np.add.reduce(of.sizes[:which]))
+        found += dictionary.coded(begin, from_planes(planes, count, narrowest(width)))
         at += width * count
     if at != len(raw):
         raise ValueError("codes: more bytes than variables")
-    return CodedBlock(found)
+    return found

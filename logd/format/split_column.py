@@ -11,7 +11,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from logd.format.coded_values import ValueCoder, Variables
+from logd.format.block_variables import Variables
+from logd.format.coded_values import ValueCoder
 from logd.format.columns import compress, compress_texts, to_planes
 from logd.format.separated import SEPARATOR, edges
 from logd.format.templates import TemplateCodes, VariableBlock, split_block

@@ -14,17 +14,18 @@ The variables of a block are stored in *slot order*, see `slot_order.py`.
 
 import itertools
 import re
+from collections.abc import Sequence
 from typing import Any, Final, Literal, NamedTuple
 
 import msgspec
 import numpy as np
 import numpy.typing as npt
 
+from logd.format.block_variables import ClassSizes
 from logd.format.coded_values import FIRST_OCTET, OCTET_DIGITS, OCTETS
 from logd.format.separated import SEPARATOR, Numbering
 from logd.format.slot_layout import SlotLayout
 from logd.format.slot_order import MOST_CLASSED, SlotOrder
-from logd.format.variable_lengths import ClassSizes
 
 PLACEHOLDER: Final = b"\xff"
 _LONG: Final = 15
@@ -247,35 +248,16 @@ def _gather(array: Bytes, spans: Spans) -> Bytes:
     return array.take(index)
 
 
-def join_texts_at(
-    rows: Int64s,
-    layout: SlotLayout,
-    templates: list[bytes],
-    data: bytes,
-    ends: Codes,
+def joined_texts(
+    templates: Sequence[bytes], counts: Sequence[int], variables: Sequence[bytes]
 ) -> list[bytes]:
-    """The texts of the entries `rows` of a block.
-
-    `templates[i]`: the template of entry rows[i]; `data` and `ends` (int[variables]): the block's
-    variables in slot order and where each ends.
-    """
-    wanted = layout.variables_of(rows)
-    entry = np.repeat(np.arange(len(rows)), wanted)
-    first = np.cumsum(wanted) - wanted
-    slot = np.arange(len(entry)) - first[entry]
-    positions = layout.positions(rows[entry], slot)
-    stops = ends[positions].tolist()
-    begins = np.where(positions > 0, ends[positions - 1], 0).tolist() if len(ends) else []
-    variables = [data[begin:stop] for begin, stop in zip(begins, stops, strict=True)]
+    """Of each text its template, and how many of the variables are its own, text by text."""
     out = []
-    cursor = 0
-    for template, count in zip(templates, wanted.tolist(), strict=True):
-        if not count:
-            out.append(template)
-            continue
+    at = 0
+    for template, count in zip(templates, counts, strict=True):
         pieces = [b""] * (2 * count + 1)
         pieces[::2] = template.split(PLACEHOLDER)
-        pieces[1::2] = variables[cursor : cursor + count]
-        cursor += count
+        pieces[1::2] = variables[at : at + count]
+        at += count
         out.append(b"".join(pieces))
     return out

@@ -15,17 +15,15 @@ then, of each length that is stored, less 1:
 A block without variables has no bytes.
 """
 
-from bisect import bisect_right
 from collections.abc import Sequence
-from functools import cached_property
 from itertools import pairwise
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
+from logd.format.block_variables import ClassSizes
 from logd.format.columns import from_planes, narrowest, to_planes
-from logd.format.running_sums import STRETCH, sums_before
 
 _LOW_BITS: Final = 4
 _LOW: Final = 15
@@ -36,15 +34,7 @@ _PAIRS: Final = np.array(  # by the byte of a pair: two lengths, a byte each
 Bytes = npt.NDArray[np.uint8]
 Int64s = npt.NDArray[np.int64]
 Int32s = npt.NDArray[np.int32]
-Codes = npt.NDArray[np.integer[Any]]
 UInts = npt.NDArray[np.unsignedinteger[Any]]
-
-
-class ClassSizes(NamedTuple):
-    """Of a block, uint8[c] and int64[c]: its classes, ascending, and the variables of each."""
-
-    classes: Bytes
-    sizes: Int64s
 
 
 def encode_lengths(lengths: Int32s, of: ClassSizes, edges: Sequence[int]) -> list[bytes]:
@@ -90,46 +80,3 @@ def decode_lengths(raw: bytes, count: int) -> UInts:
         high = from_planes(planes, count, narrowest(min(width + 1, 8)))
         out = (high << high.dtype.type(_LOW_BITS)) + out
     return out
-
-
-class Lengths:
-    """Of the variables of a block the lengths, in slot order. `of`: their classes, where they are
-    known."""
-
-    def __init__(self, items: Codes, of: ClassSizes | None = None) -> None:
-        self.items = items
-        self.of = of
-
-    @cached_property
-    def before(self) -> list[int]:
-        """What they add up to before each stretch of them, and in the end: where one variable
-        begins takes the sum of one stretch."""
-        return sums_before(self.items)
-
-    def holding(self, offset: int) -> tuple[int, int, int]:
-        """(which, where it begins, length) of the variable that holds this byte of all; there is
-        one."""
-        stretch = bisect_right(self.before, offset) - 1
-        begin = stretch * STRETCH
-        some = self.items[begin : begin + STRETCH]
-        ends = np.cumsum(some, dtype=np.int64)
-        at = int(ends.searchsorted(offset - self.before[stretch], side="right"))
-        length = some.item(at)
-        return begin + at, self.before[stretch] + ends.item(at) - length, length
-
-    @property
-    def size_bytes(self) -> int:
-        """Memory that it takes, about, with the sums."""
-        return self.items.nbytes + 200 + 40 * (len(self.items) // STRETCH)
-
-
-def starts_of(lengths: Codes, places: Int64s) -> Int64s:
-    """Where the variables at ascending places, each once, begin in the data."""
-    if not len(places) or not places[-1]:
-        return np.zeros(len(places), np.int64)
-    begins = np.zeros(len(places), np.int64)
-    begins[1:] = places[:-1]
-    sums = np.add.reduceat(lengths[: int(places[-1])], begins, dtype=np.uint32).astype(np.int64)
-    if not places[0]:
-        sums[0] = 0  # nothing lies before it; `reduceat` gives an item
-    return np.cumsum(sums)

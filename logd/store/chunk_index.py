@@ -185,9 +185,9 @@ def rebuild_postings(reader: ChunkReader) -> bytes:
     """The chunk's variable postings, from its columns."""
     data, lengths, rows = [], [], []
     for block in range(reader.blocks()):
-        variables = reader.messages_column().variables(block)
+        variables = reader.messages_column().variables(block).joined()
         data.append(variables.data)
-        lengths.append(np.diff(variables.ends.astype(np.int64), prepend=0))
+        lengths.append(variables.lengths.astype(np.int64))
         rows.append(reader.messages_column().layout(block).rows() + reader.block_rows(block).start)
     return encode_postings(
         b"".join(data), np.concatenate(lengths), np.concatenate(rows), reader.head().block_entries

@@ -5,7 +5,7 @@ process may do it (`Scanner`).
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final, Protocol
 
 import msgspec
@@ -20,12 +20,7 @@ from logd.query.match import matches
 from logd.store.chunk_reader import ChunkReader
 from logd.store.page import Check
 from logd.store.phrases import Gaps, find_phrase, joined, may_be_variable
-from logd.store.scan import (
-    candidate_texts,
-    fitting_variables,
-    matching_variables,
-    rare_variables,
-)
+from logd.store.scan import WordSearch, candidate_texts
 from logd.store.selection import Bools
 from logd.store.split_column import SplitColumn
 from logd.store.static_metas import StaticMetas
@@ -110,19 +105,26 @@ def scan_chunk(reader: ChunkReader, scan: Scan, check: Check) -> Bools:
 
 def _scan_variables(reader: ChunkReader, word: Word, found: Bools, check: Check) -> None:
     column = reader.messages_column(scan=True)
+    search = WordSearch(column, word)
     for block in range(reader.blocks()):
         check()
-        rows = _rows_of(column, block, matching_variables(column, block, word), check)
+        rows = _rows_of(column, block, search.places(block), check)
         found[rows + reader.block_rows(block).start] = True
 
 
-def rows_of_rare_word(column: SplitColumn, block: int, word: Word, check: Check) -> Int64s:
-    """The rows within a block that hold the exact word as a variable, ascending. It is quick where
-    they are few."""
-    found = rare_variables(column, block, word)
-    if found is None:
-        found = matching_variables(column, block, word)
-    return _rows_of(column, block, found, check)
+def rows_of_rare_word(
+    column: SplitColumn, blocks: Sequence[int], word: Word, check: Check
+) -> Iterator[tuple[int, Int64s]]:
+    """Of each of the blocks the rows within it that hold the exact word as a variable, ascending.
+    It is quick where they are few."""
+    search = WordSearch(column, word)
+    for block in blocks:
+        check()
+        found = search.few_places(block)
+        yield (
+            block,
+            _rows_of(column, block, search.places(block) if found is None else found, check),
+        )
 
 
 def _rows_of(column: SplitColumn, block: int, variables: Int64s, check: Check) -> Int64s:
@@ -140,19 +142,20 @@ def _scan_phrase(reader: ChunkReader, scan: PhraseScan, found: Bools, check: Che
         sure = np.zeros(len(column.templates().slots), np.bool_)
         sure[whole] = True
         np.take(sure, column.codes(), out=found)
+    searches = [[WordSearch(column, word) for word in gap.words] for gap in gaps]
     keys = [distinct(slot_keys(gap.templates, gap.slots)) for gap in gaps]
     starts = [(some >> SLOT_BITS, some & _SLOT) for some in keys]
     for block in range(reader.blocks()) if scan.blocks is None else scan.blocks:
         check()
         within = reader.block_rows(block)
-        for gap, (templates, slots) in zip(gaps, starts, strict=True):
+        for words, (templates, slots) in zip(searches, starts, strict=True):
             layout = column.layout(block)
             which, ranks, rows = layout.members(templates)
-            for step, word in enumerate(gap.words):
+            for step, search in enumerate(words):
                 if not len(rows):
                     break
                 places = layout.begins(templates, slots + step).take(which) + ranks
-                fits = fitting_variables(column, block, word, places)
+                fits = search.fitting(block, places)
                 which, ranks, rows = which[fits], ranks[fits], rows[fits]
             found[rows + within.start] = True
 

@@ -251,10 +251,8 @@ class ChunkSearch:
         decoded to find them is what it takes to read them."""
         column = self._reader.messages_column(scan=True)
         found = []
-        for block in blocks.tolist():
-            self._check()
-            rows = rows_of_rare_word(column, block, word, self._check)
-            rows = rows + self._reader.block_rows(block).start
+        for block, within in rows_of_rare_word(column, blocks.tolist(), word, self._check):
+            rows = within + self._reader.block_rows(block).start
             self._reader.remember_messages(rows, column)
             found.append(rows)
         return np.concatenate(found)

@@ -58,13 +58,6 @@ class Templates:
         return SEPARATOR.join(self.texts(codes))
 
 
-class Variables(msgspec.Struct, frozen=True):
-    """The variables of a block in slot order: their bytes, and where each ends."""
-
-    data: bytes
-    ends: npt.NDArray[np.uint32]
-
-
 class Times(msgspec.Struct, frozen=True):
     """The times of a chunk, a row each: so many units (`unit_ns`) after its earliest."""
 

@@ -1,17 +1,19 @@
 """Looking for words in whole blocks of variables or texts, where no index covers them."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
 from logd.format.ascending import among, distinct
+from logd.format.block_variables import BlockVariables, Values
 from logd.format.folding import fold_utf8
 from logd.query.ast import Word, WordKind
 from logd.store.split_column import SplitColumn
 
 Int64s = npt.NDArray[np.int64]
+Bools = npt.NDArray[np.bool_]
 Codes = npt.NDArray[np.integer[Any]]
 
 _NO_CODES: Final = np.zeros(0, np.int64)
@@ -35,57 +37,98 @@ def _holding(folded: bytes, at: Int64s, needle: bytes) -> Int64s:
     return np.array(found, np.int64)
 
 
-def matching_variables(column: SplitColumn, block: int, word: Word) -> Int64s:
-    """Which of a block's variables match the word."""
-    wanted = word.text.encode()
-    if not wanted.isascii():
-        return _containing(column, block, wanted)
-    lengths = column.variable_lengths(block)
-    if word.kind is WordKind.EXACT:
-        hits = np.flatnonzero(lengths == len(wanted))
-        return hits[_beginning_with(column, block, hits, wanted)]
-    starts = column.variable_edges(block)[:-1].astype(np.int64)
-    hits = _beginning(column.variable_data(block), starts, wanted)
-    return hits[lengths[hits] >= len(wanted)]  # of too short ones the next was looked at
+class WordSearch:
+    """Looks for a word in the variables of a column, block after block."""
 
+    def __init__(self, column: SplitColumn, word: Word) -> None:
+        self._column = column
+        self._wanted = word.text.encode()
+        self._is_ascii = self._wanted.isascii()
+        self._whole = word.kind is WordKind.EXACT
+        self._among: dict[Values, Bools | None] = {}
 
-def rare_variables(column: SplitColumn, block: int, word: Word) -> Int64s | None:
-    """Which of a block's variables are the exact word, one of ASCII; None where it is short, or
-    found so often that arrays are quicker (`matching_variables`)."""
-    wanted = word.text.encode()
-    if len(wanted) < _LONG_WORD:
+    def places(self, block: int) -> Int64s:
+        """The places, in slot order, of the block's variables that match."""
+        variables = self._column.variables(block)
+        found = [variables.places_of_kept(self._kept(variables))]
+        return np.concatenate([*found, *self._coded(variables)]) if variables.coded else found[0]
+
+    def few_places(self, block: int) -> Int64s | None:
+        """The same of an exact word of ASCII; None where it is short, or found so often that arrays
+        are quicker."""
+        wanted = self._wanted
+        if len(wanted) < _LONG_WORD:
+            return None
+        variables = self._column.variables(block)
+        data = variables.kept.data.lower()
+        found: list[int] = []
+        position = data.find(wanted)
+        for _ in range(_FEW_FOUND):
+            if position < 0:
+                kept = variables.places_of_kept(np.array(found, np.int64))
+                return np.concatenate([kept, *self._coded(variables)])
+            index, begin, size = variables.kept_at(position)
+            if begin == position and size == len(wanted):
+                found.append(index)
+            position = data.find(wanted, position + 1)
         return None
-    data = column.variable_data(block).lower()
-    found: list[int] = []
-    position = data.find(wanted)
-    for _ in range(_FEW_FOUND):
-        if position < 0:
-            return np.array(found, np.int64)
-        variable, begin, size = column.variable_at(block, position)
-        if begin == position and size == len(wanted):
-            found.append(variable)
-        position = data.find(wanted, position + 1)
-    return None
 
+    def fitting(self, block: int, places: Int64s) -> Int64s:
+        """Which of the variables at these places match: indexes of `places`, ascending."""
+        variables = self._column.variables(block)
+        found = []
+        for coded, which, indexes in variables.parted(places):
+            if coded is not None:
+                fits = self._fitting_values(coded.values)
+                hits = _NO_CODES if fits is None else np.flatnonzero(fits[coded.codes[indexes]])
+            elif self._is_ascii:
+                hits = self._kept_among(variables, indexes)
+            else:
+                hits = np.flatnonzero(among(indexes, self._kept(variables)))
+            found.append(which[hits])
+        return found[0] if len(found) == 1 else np.sort(np.concatenate([_NO_CODES, *found]))
 
-def fitting_variables(column: SplitColumn, block: int, word: Word, places: Int64s) -> Int64s:
-    """Which of the variables at these places in slot order match the word: indexes of `places`,
-    ascending."""
-    wanted = word.text.encode()
-    if not wanted.isascii():
-        return np.flatnonzero(among(places, _containing(column, block, wanted)))
-    sizes = column.variable_lengths(block).take(places)
-    exact = word.kind is WordKind.EXACT
-    hits = np.flatnonzero(sizes == len(wanted) if exact else sizes >= len(wanted))
-    return hits[_beginning_with(column, block, places[hits], wanted)]
+    def _kept(self, variables: BlockVariables) -> Int64s:
+        """Which of those that are kept match, ascending."""
+        data, lengths = variables.kept
+        wanted = self._wanted
+        if not self._is_ascii:
+            return _containing(data, lengths, wanted)
+        if self._whole:
+            hits = np.flatnonzero(lengths == len(wanted))
+            return hits[self._beginning_at(variables, hits)]
+        starts = variables.starts_of_kept(np.arange(len(lengths)))
+        hits = _beginning(data, starts, wanted)
+        return hits[lengths[hits] >= len(wanted)]  # of too short ones the next was looked at
 
+    def _kept_among(self, variables: BlockVariables, indexes: Int64s) -> Int64s:
+        """Which of these, that are kept, match; ASCII."""
+        sizes, size = variables.kept.lengths.take(indexes), len(self._wanted)
+        hits = np.flatnonzero(sizes == size if self._whole else sizes >= size)
+        return hits[self._beginning_at(variables, indexes[hits])]
 
-def _beginning_with(column: SplitColumn, block: int, places: Int64s, wanted: bytes) -> Int64s:
-    """Which of the variables at these places begin with the word; none is shorter."""
-    if not len(places):
-        return places
-    starts = column.variable_starts(block, places)
-    return _beginning(column.variable_data(block), starts, wanted)
+    def _beginning_at(self, variables: BlockVariables, indexes: Int64s) -> Int64s:
+        """Which of these, none of which is shorter, begin with the word."""
+        if not len(indexes):
+            return indexes
+        return _beginning(variables.kept.data, variables.starts_of_kept(indexes), self._wanted)
+
+    def _coded(self, variables: BlockVariables) -> Iterator[Int64s]:
+        """The places of those coded that match."""
+        for some in variables.coded:
+            fits = self._fitting_values(some.values)
+            if fits is not None:
+                yield np.flatnonzero(fits.take(some.codes)) + some.begin
+
+    def _fitting_values(self, values: Values) -> Bools | None:
+        """Which of the values match, None for none: looked at once for all blocks."""
+        if values not in self._among:
+            if self._is_ascii:
+                fits = values.beginning_with(self._wanted, whole=self._whole)
+            else:
+                fits = np.array([self._wanted in fold_utf8(text) for text in values.texts()])
+            self._among[values] = fits if fits.any() else None
+        return self._among[values]
 
 
 def _beginning(data: bytes, starts: Int64s, wanted: bytes) -> Int64s:
@@ -111,12 +154,11 @@ def _beginning(data: bytes, starts: Int64s, wanted: bytes) -> Int64s:
     return hits
 
 
-def _containing(column: SplitColumn, block: int, part: bytes) -> Int64s:
+def _containing(data: bytes, lengths: Codes, part: bytes) -> Int64s:
     """The variables in which the part, not ASCII, occurs."""
-    data = column.variable_data(block)
     if data.isascii():
         return _NO_CODES
-    folded, ends = fold_utf8(data), column.variable_edges(block)[1:]
+    folded, ends = fold_utf8(data), np.cumsum(lengths, dtype=np.int64)
     found = []
     position = folded.find(part)
     while position >= 0:

@@ -1,12 +1,14 @@
 """A column of texts that is kept as templates and variables: what is decoded of it, on demand."""
 
 from collections.abc import Callable, Hashable
+from itertools import chain
 from typing import Any, Final, Protocol, TypeVar, cast
 
 import numpy as np
 import numpy.typing as npt
 
 from logd.errors import Corruption
+from logd.format.block_variables import BlockVariables
 from logd.format.chunk import (
     ChunkHead,
     Part,
@@ -16,19 +18,16 @@ from logd.format.chunk import (
     decode_variables,
 )
 from logd.format.coded_values import ValueDictionary, decode_dictionaries
-from logd.format.single_texts import join_few_texts
 from logd.format.slot_layout import SlotLayout
 from logd.format.slot_order import SlotOrder
-from logd.format.templates import join_texts_at
-from logd.format.variable_lengths import Lengths, starts_of
-from logd.store.chunk_values import Templates, Variables, decode_templates
+from logd.format.templates import joined_texts
+from logd.store.chunk_values import Templates, decode_templates
 
 Int64s = npt.NDArray[np.int64]
 Codes = npt.NDArray[np.unsignedinteger[Any]]
 Rows = npt.NDArray[np.integer[Any]]
 
 _FEW_ROWS: Final = 8
-_FEW_VARIABLES: Final = 256
 
 T = TypeVar("T")
 
@@ -113,7 +112,7 @@ class SplitColumn:
         """Where the block's variables lie, and what rows they belong to. It takes more memory than
         time, so it is not kept beyond the block."""
         if self._laid_out is None or self._laid_out[0] != block:
-            codes, of = self._codes_of(block), self._lengths(block, few=True).of
+            codes, of = self._codes_of(block), self.variables(block, few=True).of
             try:
                 sizes = None if of is None else self._order().sizes_by_class(of.classes, of.sizes)
                 self._laid_out = block, SlotLayout(codes, self._order(), sizes)
@@ -121,25 +120,11 @@ class SplitColumn:
                 raise self._reader.corrupt(self._kinds.codes, ValueError(error)) from None
         return self._laid_out[1]
 
-    def variables(self, block: int) -> Variables:
-        return Variables(self.variable_data(block), self.variable_edges(block)[1:])
-
-    def variable_data(self, block: int, *, few: bool = False) -> bytes:
-        """The bytes of a block's variables, in slot order, one behind the other."""
-        return self._stored(block, few=few)[1]
-
-    def variable_lengths(self, block: int) -> Rows:
-        """uint[variables], as narrow as stored."""
-        return self._lengths(block).items
-
-    def _lengths(self, block: int, *, few: bool = False) -> Lengths:
-        return self._stored(block, few=few)[0]
-
-    def _stored(self, block: int, *, few: bool) -> tuple[Lengths, bytes]:
-        """(lengths, data) of a block's variables."""
+    def variables(self, block: int, *, few: bool = False) -> BlockVariables:
+        """Of a block, in slot order. `few`: to read a few rows."""
         kinds, reader = self._kinds, self._reader
 
-        def load() -> tuple[tuple[Lengths, bytes], int]:
+        def load() -> tuple[BlockVariables, int]:
             dictionaries, codes = self._dictionaries(), None
             if dictionaries:
                 _, codes = reader.raw_part(kinds.value_codes, block)
@@ -151,7 +136,7 @@ class SplitColumn:
                 found = decode_variables(reader.head().version, stored, count)
             except (IndexError, ValueError) as error:
                 raise reader.corrupt(kinds.lengths, ValueError(error)) from None
-            return found, found[0].size_bytes + len(found[1])
+            return found, found.size_bytes
 
         return self._of_block(kinds.data, block, load, few=few)
 
@@ -164,47 +149,12 @@ class SplitColumn:
         def load() -> tuple[list[ValueDictionary], int]:
             _, raw = reader.raw_part(kind)
             try:
-                return decode_dictionaries(raw), len(raw) + 500
+                found = decode_dictionaries(raw)
             except ValueError as error:
                 raise reader.corrupt(kind, error) from None
+            return found, sum(some.size_bytes for some in found)
 
         return reader.cached(kind, load)
-
-    def variable_edges(self, block: int) -> npt.NDArray[np.uint32]:
-        """uint32[variables + 1]: variable i is `data[edges[i]:edges[i + 1]]`."""
-
-        def load() -> tuple[npt.NDArray[np.uint32], int]:
-            lengths = self.variable_lengths(block)
-            edges = np.zeros(len(lengths) + 1, np.uint32)
-            np.cumsum(lengths, dtype=np.uint32, out=edges[1:])
-            if int(edges[-1]) != len(self.variable_data(block)):
-                error = ValueError("the lengths do not add up to the data")
-                raise self._reader.corrupt(self._kinds.lengths, error)
-            return edges, edges.nbytes
-
-        return self._of_block((self._kinds.lengths, "edges"), block, load)
-
-    def variable_starts(self, block: int, places: Int64s) -> Int64s:
-        """Where the variables at these places in slot order begin in the data."""
-        if len(places) > _FEW_VARIABLES:
-            return self.variable_edges(block).take(places).astype(np.int64)
-        order = np.argsort(places)
-        starts = np.empty(len(places), np.int64)
-        starts[order] = starts_of(self._checked_lengths(block).items, places.take(order))
-        return starts
-
-    def _checked_lengths(self, block: int) -> Lengths:
-        """They add up to the data."""
-        lengths = self._lengths(block)
-        if lengths.before[-1] != len(self.variable_data(block)):
-            error = ValueError("the lengths do not add up to the data")
-            raise self._reader.corrupt(self._kinds.lengths, error)
-        return lengths
-
-    def variable_at(self, block: int, offset: int) -> tuple[int, int, int]:
-        """(place in slot order, where it begins, length) of the variable that holds a byte of the
-        data."""
-        return self._checked_lengths(block).holding(offset)
 
     def texts(self, rows: Int64s) -> list[bytes]:
         """The texts of rows (ascending)."""
@@ -215,20 +165,27 @@ class SplitColumn:
         return out
 
     def _many_texts(self, block: int, within: Int64s) -> list[bytes]:
-        templates, layout = self.templates(), self.layout(block)
-        variables = self.variables(block)
-        texts = templates.texts(layout.codes[within].astype(np.int64))
-        return join_texts_at(within, layout, texts, variables.data, variables.ends)
+        layout = self.layout(block)
+        counts = layout.variables_of(within)
+        entry = np.repeat(np.arange(len(within)), counts)
+        numbers = np.arange(len(entry)) - (np.cumsum(counts) - counts).take(entry)
+        places = layout.positions(within[entry], numbers)
+        data, lengths = self.variables(block).joined()
+        edges = np.zeros(len(lengths) + 1, np.int64)
+        np.cumsum(lengths, out=edges[1:])
+        begins, ends = edges.take(places).tolist(), edges[1:].take(places).tolist()
+        variables = [data[begin:end] for begin, end in zip(begins, ends, strict=True)]
+        templates = self.templates().texts(layout.codes[within].astype(np.int64))
+        return joined_texts(templates, counts.tolist(), variables)
 
     def _few_texts(self, block: int, within: Int64s) -> list[bytes]:
         """Without working out where every variable of the block lies."""
-        templates = self.templates()
-        codes = self._codes_of(block)
-        data, lengths = self.variable_data(block, few=True), self._lengths(block, few=True)
+        layout, templates = self.layout(block), self.templates()
         rows = within.tolist()
         try:
-            texts = [templates.text(codes.item(row)) for row in rows]
-            layout = self.layout(block)
-            return join_few_texts(rows, layout, texts, data, lengths)
+            places = [layout.positions_of(row) for row in rows]
+            variables = self.variables(block, few=True).texts(list(chain.from_iterable(places)))
+            texts = [templates.text(layout.codes.item(row)) for row in rows]
+            return joined_texts(texts, list(map(len, places)), variables)
         except (IndexError, ValueError) as error:
             raise self._reader.corrupt(self._kinds.lengths, ValueError(error)) from None

@@ -21,7 +21,7 @@ from logd.format.slot_layout import SLOT_BITS, slot_keys
 from logd.format.templates import PLACEHOLDER
 from logd.query.ast import Term
 from logd.query.match import matches
-from logd.store.scan import matching_variables
+from logd.store.scan import WordSearch
 from logd.store.selection import Bools
 from logd.store.split_column import SplitColumn
 
@@ -57,6 +57,7 @@ class StaticMetas:
         self._unread = escaped
         self._stand_in = _stand_in(term)
         self._of_slots: dict[int, _Verdict] = {}
+        self._searches = [WordSearch(column, word) for word in term.words]
         if self._stand_in is None:
             self._unread = np.ones(len(folded), np.bool_)
             return
@@ -74,9 +75,9 @@ class StaticMetas:
         sure: Bools = self._sure.take(codes)
         doubtful: Bools = self._unread.take(codes)
         possible = ~sure
-        for word, holding in zip(self._term.words, self._holding, strict=True):
+        for search, holding in zip(self._searches, self._holding, strict=True):
             mine: Bools = holding.take(codes)
-            hits = matching_variables(self._column, block, word)
+            hits = search.places(block)
             if len(hits):
                 places = self._column.layout(block).locate(hits)
                 verdicts = self._verdicts(slot_keys(places.codes, places.numbers))

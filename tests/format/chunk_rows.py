@@ -29,7 +29,7 @@ from logd.format.columns import from_planes
 from logd.format.separated import SEPARATOR, edges
 from logd.format.slot_layout import SlotLayout
 from logd.format.slot_order import SlotOrder
-from logd.format.templates import PLACEHOLDER, join_texts_at
+from logd.format.templates import PLACEHOLDER, joined_texts
 
 Int64s = npt.NDArray[np.int64]
 UInt64s = npt.NDArray[np.uint64]
@@ -133,13 +133,12 @@ class DecodedChunk:
                 self.raw.get((kinds.value_codes, index)),
                 dictionaries,
             )
-            lengths, data = decode_variables(self.head.version, stored, layout.variables)
-            out += join_texts_at(
-                np.arange(len(layout.codes)),
-                layout,
+            variables = decode_variables(self.head.version, stored, layout.variables)
+            places = [layout.positions_of(row) for row in range(len(layout.codes))]
+            out += joined_texts(
                 [templates[code] for code in layout.codes],
-                data,
-                np.cumsum(lengths.items, dtype=np.int64),
+                list(map(len, places)),
+                variables.texts(list(itertools.chain.from_iterable(places))),
             )
         return out
 

@@ -7,15 +7,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from logd.format.block_variables import BlockVariables, ClassSizes, Variables
 from logd.format.coded_values import (
     FIRST_OCTET,
     OCTETS,
     ValueCoder,
-    Variables,
     decode_codes,
     decode_dictionaries,
 )
-from logd.format.variable_lengths import ClassSizes
 
 FEWEST = 256
 WORDS = 0x27
@@ -71,7 +70,8 @@ class Coded:
             return self.stored(index)
         dictionaries = decode_dictionaries(self.dictionaries)
         of = classes_of(self.blocks[index])
-        return decode_codes(self.codes[index], dictionaries, of).joined(self.stored(index), of)
+        coded = decode_codes(self.codes[index], dictionaries, of)
+        return BlockVariables(self.stored(index), coded, of).joined()
 
     def assert_whole(self) -> None:
         for index, block in enumerate(self.blocks):

@@ -22,9 +22,9 @@ def test_frames_hold_the_variables_as_they_were_split(texts: list[str], times: i
     stored = StoredVariables(
         decompress(lengths.stored, lengths.raw_bytes), decompress(data.stored, data.raw_bytes)
     )
-    found, content = decode_variables(VERSION, stored, len(split.lengths))
-    assert content == split.data
-    assert found.items.tolist() == split.lengths.tolist()
+    found = decode_variables(VERSION, stored, len(split.lengths)).joined()
+    assert found.data == split.data
+    assert found.lengths.tolist() == split.lengths.tolist()
 
 
 @pytest.mark.parametrize(

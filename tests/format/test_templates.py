@@ -9,17 +9,16 @@ from hypothesis import strategies as st
 from split_texts import Split, split
 
 from logd.format.slot_order import MOST_CLASSED
-from logd.format.templates import TemplateCodes, is_word_byte, join_texts_at
+from logd.format.templates import TemplateCodes, is_word_byte, joined_texts
 from logd.words import DIGIT_BYTE, WORD_BYTE, split_words
 
 TEXTS = st.lists(messages, min_size=1, max_size=12)
 
 
 def joined(some: Split, rows: list[int]) -> list[str]:
-    ends = np.cumsum(some.block.lengths)
-    texts = join_texts_at(
-        np.array(rows, np.int64), some.layout, some.templates_of(rows), some.block.data, ends
-    )
+    places = [some.layout.positions_of(row) for row in rows]
+    variables = [some.variables()[place].encode() for of_row in places for place in of_row]
+    texts = joined_texts(some.templates_of(rows), list(map(len, places)), variables)
     return [text.decode() for text in texts]
 
 

@@ -1,4 +1,4 @@
-"""Lengths of variables, and what they add up to, against sums."""
+"""Lengths of variables as they are stored."""
 
 from itertools import pairwise
 
@@ -7,13 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from logd.format.block_variables import ClassSizes
 from logd.format.variable_lengths import (
-    ClassSizes,
-    Lengths,
     decode_class_sizes,
     decode_lengths,
     encode_lengths,
-    starts_of,
 )
 
 SIZES = st.lists(
@@ -55,31 +53,3 @@ def test_other_numbers_of_lengths_are_noticed(sizes: list[int]) -> None:
     for size in range(1, 6):
         with pytest.raises(ValueError, match="classes"):
             decode_class_sizes(raw[:size])
-
-
-@given(st.lists(st.integers(1, 300), min_size=1, max_size=20), st.data())
-def test_where_variables_begin(sizes: list[int], data: st.DataObject) -> None:
-    places = sorted(data.draw(st.sets(st.sampled_from(range(len(sizes))))))
-    lengths = np.array(sizes, np.uint16)
-    found = starts_of(lengths, np.array(places, np.int64))
-    assert found.tolist() == [sum(sizes[:place]) for place in places]
-
-
-@given(st.lists(st.integers(1, 300), min_size=1, max_size=20))
-def test_which_variable_holds_a_byte(sizes: list[int]) -> None:
-    lengths = Lengths(np.array(sizes, np.uint16))
-    expected = [
-        (which, sum(sizes[:which]), size) for which, size in enumerate(sizes) for _ in range(size)
-    ]
-    assert [lengths.holding(offset) for offset in range(sum(sizes))] == expected
-
-
-@pytest.mark.parametrize("count", [1023, 1024, 1025, 3000])
-def test_which_of_many_variables_holds_a_byte(count: int) -> None:
-    sizes = [1 + number * 7919 % 255 for number in range(count)]
-    lengths = Lengths(np.array(sizes, np.uint8))
-    begin = 0
-    for which, size in enumerate(sizes):
-        for offset in {begin, begin + size // 2, begin + size - 1}:
-            assert lengths.holding(offset) == (which, begin, size)
-        begin += size

@@ -1,0 +1,223 @@
+"""The variables of a block as they are stored, by their places in slot order (`slot_order.py`).
+
+Most stand in the block's data, one behind the other. Those of some classes are codes of values that
+the chunk has once (`coded_values.py`): a search looks for its word among the values, and then only
+for their codes.
+"""
+
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from itertools import accumulate
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from logd.format.running_sums import STRETCH, sums_before
+
+_WIDTHS: Final = (4, 8)  # bytes: rows that are numbers are taken many times as quickly
+_FEW: Final = 256
+_UPPER: Final = 32  # what a letter in upper case lacks
+
+Bools = npt.NDArray[np.bool_]
+Bytes = npt.NDArray[np.uint8]
+Int64s = npt.NDArray[np.int64]
+Codes = npt.NDArray[np.integer[Any]]
+UInts = npt.NDArray[np.unsignedinteger[Any]]
+
+
+class Variables(NamedTuple):
+    """Variables in slot order: their bytes, and int[variables] the length of each."""
+
+    data: bytes
+    lengths: Codes
+
+
+class ClassSizes(NamedTuple):
+    """Of a block, uint8[c] and int64[c]: its classes, ascending, and the variables of each."""
+
+    classes: Bytes
+    sizes: Int64s
+
+
+class Values:
+    """Texts by code. `padded`: uint8[n, width], zeros behind the end of each."""
+
+    def __init__(self, padded: Bytes) -> None:
+        count, width = padded.shape
+        self.lengths: Bytes = np.count_nonzero(padded, axis=1).astype(np.uint8)
+        self._width = next((wide for wide in _WIDTHS if width <= wide), width)
+        self._rows = np.zeros((count, self._width), np.uint8)
+        self._rows[:, :width] = padded
+        numbers = self._width in _WIDTHS
+        self._items = self._rows.view(f"u{self._width}").reshape(-1) if numbers else self._rows
+
+    def __len__(self) -> int:
+        return len(self.lengths)
+
+    def text(self, code: int) -> bytes:
+        return self._rows[code, : self.lengths.item(code)].tobytes()
+
+    def texts(self) -> list[bytes]:
+        return [self.text(code) for code in range(len(self))]
+
+    def expanded(self, codes: UInts) -> Variables:
+        """The texts of these codes, one behind the other."""
+        padded = self._items.take(codes, axis=0).tobytes()
+        return Variables(padded.translate(None, b"\0"), self.lengths.take(codes))
+
+    def beginning_with(self, word: bytes, *, whole: bool) -> Bools:
+        """bool[n]: which are the word, or begin with it; in ASCII, its letters in lower case."""
+        fits = self.lengths == len(word) if whole else self.lengths >= len(word)
+        if len(word) > self._width:
+            return np.zeros(len(self), np.bool_)
+        for offset, byte in enumerate(word):
+            column = self._rows[:, offset]
+            equal = column == byte
+            if chr(byte).isalpha():
+                equal |= column == byte - _UPPER
+            fits &= equal
+        return fits
+
+    @property
+    def size_bytes(self) -> int:
+        """Memory that it takes, about."""
+        return 500 + self._rows.nbytes + self.lengths.nbytes
+
+
+class CodedVariables(NamedTuple):
+    """Variables of a class that are codes. `begin`: the place of the first; `codes`: uint[k]."""
+
+    begin: int
+    values: Values
+    codes: UInts
+
+    @property
+    def end(self) -> int:
+        return self.begin + len(self.codes)
+
+
+class BlockVariables:
+    """`kept`: those that stand in the data; `coded`: all others, by place; `of`: the classes of
+    all, where they are known. Raises ValueError where the lengths do not add up to the data."""
+
+    def __init__(
+        self, kept: Variables, coded: Sequence[CodedVariables] = (), of: ClassSizes | None = None
+    ) -> None:
+        self.kept = kept
+        self.coded = coded
+        self.of = of
+        self.count = len(kept.lengths) + sum(len(some.codes) for some in coded)
+        if self._before[-1] != len(kept.data):
+            raise ValueError("the lengths do not add up to the data")
+        # stretches of places, by turns kept and coded; of the kept how many coded come before each
+        self._edges = [edge for some in coded for edge in (some.begin, some.end)]
+        self._coded_before = list(accumulate([len(some.codes) for some in coded], initial=0))
+
+    @cached_property
+    def _before(self) -> list[int]:
+        """What the lengths add up to before each stretch of them, and in the end: where one
+        variable begins takes the sum of one stretch."""
+        return sums_before(self.kept.lengths)
+
+    def texts(self, places: Sequence[int]) -> list[bytes]:
+        """Of a few places. Raises IndexError where there is no such."""
+        return [self._text(place) for place in places]
+
+    def _text(self, place: int) -> bytes:
+        at = bisect_right(self._edges, place)
+        if at % 2:
+            some = self.coded[at // 2]
+            return some.values.text(some.codes.item(place - some.begin))
+        data, lengths = self.kept
+        index = place - self._coded_before[at // 2]
+        stretch = index // STRETCH
+        begin = self._before[stretch]
+        begin += int(np.add.reduce(lengths[stretch * STRETCH : index], dtype=np.uint32))
+        return data[begin : begin + lengths.item(index)]
+
+    def kept_at(self, offset: int) -> tuple[int, int, int]:
+        """(which of those kept, where it begins, its length) of the one that holds this byte of the
+        data."""
+        stretch = bisect_right(self._before, offset) - 1
+        begin = stretch * STRETCH
+        some = self.kept.lengths[begin : begin + STRETCH]
+        ends = np.cumsum(some, dtype=np.int64)
+        at = int(ends.searchsorted(offset - self._before[stretch], side="right"))
+        length = some.item(at)
+        return begin + at, self._before[stretch] + ends.item(at) - length, length
+
+    def starts_of_kept(self, indexes: Int64s) -> Int64s:
+        """Where some of those that are kept begin in the data."""
+        lengths = self.kept.lengths
+        if len(indexes) > _FEW:
+            starts = np.zeros(len(lengths), np.uint32)
+            np.cumsum(lengths[:-1], dtype=np.uint32, out=starts[1:])
+            return starts.take(indexes).astype(np.int64)
+        order = np.argsort(indexes)
+        starts_in_order = _starts(lengths, indexes.take(order))
+        out = np.empty(len(indexes), np.int64)
+        out[order] = starts_in_order
+        return out
+
+    def places_of_kept(self, indexes: Int64s) -> Int64s:
+        """The places of some that are kept, numbered as they stand in the data."""
+        if not self.coded:
+            return indexes
+        starts = np.array(self._edges[::2]) - self._coded_before[:-1]
+        before = np.array(self._coded_before)
+        places: Int64s = indexes + before.take(starts.searchsorted(indexes, side="right"))
+        return places
+
+    def parted(self, places: Int64s) -> Iterator[tuple[CodedVariables | None, Int64s, Int64s]]:
+        """(those among which they are coded, None for those that are kept; which of `places`; their
+        indexes there), int64[k] each, for all that have some."""
+        if not self.coded:
+            yield None, np.arange(len(places)), places
+            return
+        stretches = np.searchsorted(self._edges, places, side="right")
+        for at in np.flatnonzero(np.bincount(stretches)).tolist():
+            which = np.flatnonzero(stretches == at)
+            if at % 2:
+                some = self.coded[at // 2]
+                yield some, which, places[which] - some.begin
+            else:
+                yield None, which, places[which] - self._coded_before[at // 2]
+
+    def joined(self) -> Variables:
+        """All variables, one behind the other."""
+        if not self.coded:
+            return self.kept
+        data, lengths = [], []
+        begin = offset = 0
+        for some, before in zip(self.coded, self._coded_before, strict=False):
+            end = some.begin - before
+            kept = self.kept.lengths[begin:end]
+            stop = offset + int(np.add.reduce(kept, dtype=np.int64))
+            expanded = some.values.expanded(some.codes)
+            data += [self.kept.data[offset:stop], expanded.data]
+            lengths += [kept, expanded.lengths]
+            begin, offset = end, stop
+        data.append(self.kept.data[offset:])
+        lengths.append(self.kept.lengths[begin:])
+        return Variables(b"".join(data), np.concatenate(lengths))
+
+    @property
+    def size_bytes(self) -> int:
+        """Memory that it takes, about."""
+        data, lengths = self.kept
+        codes = sum(some.codes.nbytes + 200 for some in self.coded)
+        return 500 + len(data) + lengths.nbytes + 40 * (len(lengths) // STRETCH) + codes
+
+
+def _starts(lengths: Codes, indexes: Int64s) -> Int64s:
+    """Where the variables of ascending numbers, each once, begin in the data."""
+    if not len(indexes) or not indexes[-1]:
+        return np.zeros(len(indexes), np.int64)
+    begins = np.zeros(len(indexes), np.int64)
+    begins[1:] = indexes[:-1]
+    sums = np.add.reduceat(lengths[: int(indexes[-1])], begins, dtype=np.uint32).astype(np.int64)
+    if not indexes[0]:
+        sums[0] = 0  # nothing lies before it; `reduceat` gives an item
+    return np.cumsum(sums)
