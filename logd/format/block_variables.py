@@ -6,7 +6,7 @@ for their codes.
 """
 
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from itertools import accumulate
 from typing import Any, Final, NamedTuple
@@ -87,33 +87,48 @@ class Values:
 
 
 class CodedVariables(NamedTuple):
-    """Variables of a class that are codes. `begin`: the place of the first; `codes`: uint[k]."""
+    """Variables of a class that are codes, so many from a place on."""
 
     begin: int
+    size: int
     values: Values
-    codes: UInts
 
-    @property
-    def end(self) -> int:
-        return self.begin + len(self.codes)
+
+def _no_codes() -> Sequence[UInts]:
+    return ()
 
 
 class BlockVariables:
-    """`kept`: those that stand in the data; `coded`: all others, by place; `of`: the classes of
-    all, where they are known. Raises ValueError where the lengths do not add up to the data."""
+    """`kept`: those that stand in the data; `coded`: all others, by place, and `load_codes()`: of
+    each of these uint[count], called when they are asked for; `of`: the classes of all, where they
+    are known. Raises ValueError where the lengths do not add up to the data."""
 
     def __init__(
-        self, kept: Variables, coded: Sequence[CodedVariables] = (), of: ClassSizes | None = None
+        self,
+        kept: Variables,
+        coded: Sequence[CodedVariables] = (),
+        load_codes: Callable[[], Sequence[UInts]] = _no_codes,
+        of: ClassSizes | None = None,
     ) -> None:
         self.kept = kept
         self.coded = coded
         self.of = of
-        self.count = len(kept.lengths) + sum(len(some.codes) for some in coded)
+        counts = [some.size for some in coded]
+        self.count = len(kept.lengths) + sum(counts)
         if self._before[-1] != len(kept.data):
             raise ValueError("the lengths do not add up to the data")
+        self._codes: Sequence[UInts] | None = None if coded else ()
+        self._load_codes = load_codes
         # stretches of places, by turns kept and coded; of the kept how many coded come before each
-        self._edges = [edge for some in coded for edge in (some.begin, some.end)]
-        self._coded_before = list(accumulate([len(some.codes) for some in coded], initial=0))
+        self._edges = [edge for some in coded for edge in (some.begin, some.begin + some.size)]
+        self._coded_before = list(accumulate(counts, initial=0))
+
+    @property
+    def codes(self) -> Sequence[UInts]:
+        """Of each of those coded. Raises what loading them raises."""
+        if self._codes is None:
+            self._codes, self._load_codes = self._load_codes(), _no_codes
+        return self._codes
 
     @cached_property
     def _before(self) -> list[int]:
@@ -129,7 +144,7 @@ class BlockVariables:
         at = bisect_right(self._edges, place)
         if at % 2:
             some = self.coded[at // 2]
-            return some.values.text(some.codes.item(place - some.begin))
+            return some.values.text(self.codes[at // 2].item(place - some.begin))
         data, lengths = self.kept
         index = place - self._coded_before[at // 2]
         stretch = index // STRETCH
@@ -152,14 +167,18 @@ class BlockVariables:
         """Where some of those that are kept begin in the data."""
         lengths = self.kept.lengths
         if len(indexes) > _FEW:
-            starts = np.zeros(len(lengths), np.uint32)
-            np.cumsum(lengths[:-1], dtype=np.uint32, out=starts[1:])
-            return starts.take(indexes).astype(np.int64)
+            return self.all_starts_of_kept().take(indexes)
         order = np.argsort(indexes)
         starts_in_order = _starts(lengths, indexes.take(order))
         out = np.empty(len(indexes), np.int64)
         out[order] = starts_in_order
         return out
+
+    def all_starts_of_kept(self) -> Int64s:
+        """Where each of those that are kept begins in the data."""
+        starts = np.zeros(len(self.kept.lengths), np.int64)
+        np.cumsum(self.kept.lengths[:-1], out=starts[1:])
+        return starts
 
     def places_of_kept(self, indexes: Int64s) -> Int64s:
         """The places of some that are kept, numbered as they stand in the data."""
@@ -170,9 +189,9 @@ class BlockVariables:
         places: Int64s = indexes + before.take(starts.searchsorted(indexes, side="right"))
         return places
 
-    def parted(self, places: Int64s) -> Iterator[tuple[CodedVariables | None, Int64s, Int64s]]:
-        """(those among which they are coded, None for those that are kept; which of `places`; their
-        indexes there), int64[k] each, for all that have some."""
+    def parted(self, places: Int64s) -> Iterator[tuple[int | None, Int64s, Int64s]]:
+        """(which of those coded they are, None for those kept; which of `places`; their indexes
+        there), int64[k] each, for all that have some."""
         if not self.coded:
             yield None, np.arange(len(places)), places
             return
@@ -180,8 +199,7 @@ class BlockVariables:
         for at in np.flatnonzero(np.bincount(stretches)).tolist():
             which = np.flatnonzero(stretches == at)
             if at % 2:
-                some = self.coded[at // 2]
-                yield some, which, places[which] - some.begin
+                yield at // 2, which, places[which] - self._edges[at - 1]
             else:
                 yield None, which, places[which] - self._coded_before[at // 2]
 
@@ -191,11 +209,11 @@ class BlockVariables:
             return self.kept
         data, lengths = [], []
         begin = offset = 0
-        for some, before in zip(self.coded, self._coded_before, strict=False):
+        for some, codes, before in zip(self.coded, self.codes, self._coded_before, strict=False):
             end = some.begin - before
             kept = self.kept.lengths[begin:end]
             stop = offset + int(np.add.reduce(kept, dtype=np.int64))
-            expanded = some.values.expanded(some.codes)
+            expanded = some.values.expanded(codes)
             data += [self.kept.data[offset:stop], expanded.data]
             lengths += [kept, expanded.lengths]
             begin, offset = end, stop
@@ -207,7 +225,7 @@ class BlockVariables:
     def size_bytes(self) -> int:
         """Memory that it takes, about."""
         data, lengths = self.kept
-        codes = sum(some.codes.nbytes + 200 for some in self.coded)
+        codes = sum(200 + 2 * some.size for some in self.coded)
         return 500 + len(data) + lengths.nbytes + 40 * (len(lengths) // STRETCH) + codes
 
 

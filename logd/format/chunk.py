@@ -54,7 +54,8 @@ Version 1 has no parts 18 to 23: all templates are plain. In its parts 10 and 16
 import enum
 import struct
 import zlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, Final, NamedTuple
 
 import msgspec
@@ -63,9 +64,9 @@ import numpy.typing as npt
 
 from logd.entry import Seq
 from logd.format import postings, vocabulary
-from logd.format.block_variables import BlockVariables, CodedVariables, Variables
+from logd.format.block_variables import BlockVariables, Variables
 from logd.format.body import Batch
-from logd.format.coded_values import ValueDictionary, decode_codes
+from logd.format.coded_values import CodedClass, ValueDictionary, coded_classes
 from logd.format.columns import decompress, from_planes, narrowest, to_planes
 from logd.format.folding import fold_utf8
 from logd.format.separated import Numbering
@@ -494,14 +495,18 @@ def time_unit(ref: PartRef) -> int:
     return int(10 ** (ref.encoding % ZIGZAG))
 
 
+LoadCodes = Callable[[Sequence[CodedClass]], Sequence[UInts]]
+"""The codes of a block's variables of these classes: `decode_codes` of part 21 or 23."""
+
+
 class StoredVariables(NamedTuple):
-    """What a chunk stores of a block's variables, decompressed. `codes`: where the chunk has
-    `dictionaries` of values."""
+    """What a chunk stores of a block's variables, decompressed, and where the chunk has
+    `dictionaries` of values, `load_codes`."""
 
     lengths: bytes
     data: bytes
-    codes: bytes | None = None
-    dictionaries: Sequence[ValueDictionary] = ()
+    dictionaries: Sequence[ValueDictionary]
+    load_codes: LoadCodes
 
 
 def decode_variables(version: int, stored: StoredVariables, count: int) -> BlockVariables:
@@ -511,12 +516,12 @@ def decode_variables(version: int, stored: StoredVariables, count: int) -> Block
     if version <= _LENGTHS_IN_PLANES:
         width = max(1, len(raw) // max(count, 1))
         return BlockVariables(Variables(data, from_planes(raw, count, narrowest(min(width, 8)))))
-    of = decode_class_sizes(raw)
-    coded: list[CodedVariables] = []
-    if stored.codes is not None:
-        coded = decode_codes(stored.codes, stored.dictionaries, of)
-    lengths = decode_lengths(raw, count - sum(len(some.codes) for some in coded))
-    return BlockVariables(Variables(data, lengths), coded, of)
+    of, are_coded = decode_class_sizes(raw)
+    classes = coded_classes(of, are_coded, stored.dictionaries)
+    coded = [some for each in classes for some in each.variables()]
+    lengths = decode_lengths(raw, count - sum(some.size for some in coded))
+    load = partial(stored.load_codes, classes)
+    return BlockVariables(Variables(data, lengths), coded, load, of)
 
 
 def decode_stored_codes(raw: bytes, count: int) -> UInts:

@@ -16,13 +16,13 @@ addresses (`slot_order.py`, `templates.py`). Dictionaries of a chunk:
 
 Codes of a block:
 
-    2    bit i is set where dictionary i has the block's variables of its class: these stand neither
-         among the block's lengths nor in its data
-    ...  of each such dictionary the codes of the variables, in slot order: planes, as wide as the
-         largest code of the dictionary takes
+    of each class whose variables are coded (`variable_lengths.py` says which; addresses are four),
+    ascending, the codes of the variables, in slot order: planes, as wide as the largest code of the
+    dictionary takes
 
-The first block that has enough variables of a class decides whether they are coded; blocks that
-have such that do not fit into a dictionary keep them.
+Such variables stand neither among the block's lengths nor in its data. The first block that has
+enough variables of a class decides whether they are coded; blocks that have such that do not fit
+into a dictionary keep them.
 """
 
 import struct
@@ -52,9 +52,9 @@ _SHORTEST: Final = 5  # bytes: what is shorter takes hardly more than its code
 _OTHER: Final = 2  # words that are no numbers, see `templates.py`
 _WORDS, _ADDRESSES = 0, 1
 _HEAD: Final = struct.Struct("<BBBxI")
-_MASK: Final = struct.Struct("<H")
 
 Bytes = npt.NDArray[np.uint8]
+Bools = npt.NDArray[np.bool_]
 Int64s = npt.NDArray[np.int64]
 UInts = npt.NDArray[np.unsignedinteger[Any]]
 
@@ -107,6 +107,14 @@ def _keys(items: Bytes, width: int) -> npt.NDArray[Any]:
     return padded[:, :width].copy().view(f"S{width}").reshape(-1)
 
 
+class Kept(NamedTuple):
+    """Of a block. `spans`: (begin, end) of the variables that stay as they are, class by class;
+    `are_coded`: bool[c], of which classes they do not."""
+
+    spans: list[tuple[int, int]]
+    are_coded: Bools
+
+
 class ValueCoder:
     """Takes out of the blocks of a column what dictionaries have."""
 
@@ -114,20 +122,21 @@ class ValueCoder:
         self._values: dict[int, _Values | None] = {}  # None: not worth it
         self._blocks = self._bytes = 0
 
-    def take(self, variables: Variables, of: ClassSizes) -> list[tuple[int, int]]:
-        """Of the next block; (begin, end) of the variables that stay, class by class, all of which
-        have to be stored."""
-        kept: list[tuple[int, int]] = []
+    def take(self, variables: Variables, of: ClassSizes) -> Kept:
+        """What has to be stored of the next block."""
+        spans: list[tuple[int, int]] = []
+        coded: list[bool] = []
         at = taken = 0
         for kind, size in zip(of.classes.tolist(), of.sizes.tolist(), strict=True):
             if at >= taken and is_worth_coding(kind) and self._take(kind, variables, at, size):
                 taken = at + size * (OCTETS if kind == FIRST_OCTET else 1)
+            coded.append(at < taken)
             if at >= taken:
-                kept.append((at, at + size))
+                spans.append((at, at + size))
             at += size
-        kept.append((at, len(variables.lengths)))  # of plain templates
+        spans.append((at, len(variables.lengths)))  # of plain templates
         self._blocks += 1
-        return kept
+        return Kept(spans, np.array(coded, np.bool_))
 
     def _take(self, kind: int, variables: Variables, at: int, size: int) -> bool:
         is_known = kind in self._values
@@ -164,16 +173,14 @@ class ValueCoder:
 
 
 def _codes_of(block: int, coded: Sequence[tuple[Bytes, dict[int, Int64s]]]) -> list[bytes]:
-    mask = 0
     planes = []
-    for index, (items, by_block) in enumerate(coded):
+    for items, by_block in coded:
         codes = by_block.get(block)
         if codes is not None:
-            mask |= 1 << index
             mine = to_planes(codes.astype(np.uint32))
             mine += [bytes(len(codes))] * (byte_width(len(items) - 1) - len(mine))
             planes += mine
-    return [_MASK.pack(mask), *planes]
+    return planes
 
 
 def _section(variables: Variables, at: int, count: int) -> tuple[Bytes, Int64s]:
@@ -226,17 +233,10 @@ class ValueDictionary(NamedTuple):
     def __len__(self) -> int:
         return len(self.values) if self.octets is None else self.octets.shape[1]
 
-    def coded(self, begin: int, codes: UInts) -> list[CodedVariables]:
-        """The variables of these codes, from a place on; of addresses first the first octets of
-        all, and so on. Raises IndexError where a code has no item."""
-        if int(codes.max()) >= len(self):
-            raise IndexError("a code without an item")
-        if self.octets is None:
-            return [CodedVariables(begin, self.values, codes)]
-        return [
-            CodedVariables(begin + at * len(codes), self.values, octets.take(codes))
-            for at, octets in enumerate(self.octets)
-        ]
+    @property
+    def classes(self) -> int:
+        """How many, one behind the other, have its variables."""
+        return 1 if self.octets is None else OCTETS
 
     @property
     def size_bytes(self) -> int:
@@ -266,28 +266,58 @@ def decode_dictionaries(raw: bytes) -> list[ValueDictionary]:
     return out
 
 
-def decode_codes(
-    raw: bytes, dictionaries: Sequence[ValueDictionary], of: ClassSizes
-) -> list[CodedVariables]:
-    """The variables that dictionaries have, by place. Raises ValueError or IndexError where they do
-    not hold."""
-    mask = int.from_bytes(raw[: _MASK.size], "little")
-    if len(raw) < _MASK.size or mask >> len(dictionaries):
-        raise ValueError("codes: of no dictionary")
-    found: list[CodedVariables] = []
-    at = _MASK.size
-    for index, dictionary in enumerate(dictionaries):
-        if not mask >> index & 1:
+class CodedClass(NamedTuple):
+    """Variables of a block that a dictionary has: so many of each of its classes, from a place
+    on."""
+
+    dictionary: ValueDictionary
+    begin: int
+    size: int
+
+    def variables(self) -> list[CodedVariables]:
+        begins = range(self.begin, self.begin + self.dictionary.classes * self.size, self.size)
+        return [CodedVariables(begin, self.size, self.dictionary.values) for begin in begins]
+
+
+def coded_classes(
+    of: ClassSizes, are_coded: Bools, dictionaries: Sequence[ValueDictionary]
+) -> list[CodedClass]:
+    """By place. `are_coded`: bool[c], which classes are. Raises ValueError where one has no
+    dictionary."""
+    by_class = {dictionary.kind: dictionary for dictionary in dictionaries}
+    found: list[CodedClass] = []
+    ends = np.cumsum(of.sizes)
+    octets: list[int] = []
+    for at in np.flatnonzero(are_coded).tolist():
+        kind, size = of.classes.item(at), of.sizes.item(at)
+        if octets and (kind, size) == (octets[0], found[-1].size):
+            octets = octets[1:]
             continue
-        which = int(of.classes.searchsorted(dictionary.kind))
-        known = which < len(of.classes) and of.classes.item(which) == dictionary.kind
-        count = of.sizes.item(which) if known else 0
+        if octets or kind not in by_class:
+            raise ValueError("a class without a dictionary is coded")
+        dictionary = by_class[kind]
+        found.append(CodedClass(dictionary, ends.item(at) - size, size))
+        octets = list(range(kind + 1, kind + dictionary.classes))
+    if octets:
+        raise ValueError("octets of addresses are missing")
+    return found
+
+
+def decode_codes(raw: bytes, classes: Sequence[CodedClass]) -> list[UInts]:
+    """The codes of all variables of these, as `CodedClass.variables` has them. Raises ValueError or
+    IndexError where they do not hold."""
+    found: list[UInts] = []
+    at = 0
+    for dictionary, _, count in classes:
         width = byte_width(max(len(dictionary) - 1, 0))
         planes = raw[at : at + width * count]
-        if len(planes) != width * count or not count:
+        if len(planes) != width * count:
             raise ValueError("codes: cut short")
-        begin = int(np.add.reduce(of.sizes[:which]))
-        found += dictionary.coded(begin, from_planes(planes, count, narrowest(width)))
+        codes: UInts = from_planes(planes, count, narrowest(width))
+        if count and int(codes.max()) >= len(dictionary):
+            raise IndexError("codes: one has no item")
+        octets = dictionary.octets
+        found += [codes] if octets is None else [one.take(codes) for one in octets]
         at += width * count
     if at != len(raw):
         raise ValueError("codes: more bytes than variables")

@@ -95,10 +95,10 @@ class SplitColumn:
         kept = self._values.take(Variables(split.data, split.lengths), split.of)
         ends = np.zeros(len(split.lengths) + 1, np.int64)
         np.cumsum(split.lengths, out=ends[1:])
-        lengths = np.concatenate([split.lengths[begin:end] for begin, end in kept])
-        edges = list(itertools.accumulate([end - begin for begin, end in kept], initial=0))
-        self.lengths.append(frame(*encode_lengths(lengths, split.of, edges)))
-        pieces = [split.data[ends.item(begin) : ends.item(end)] for begin, end in kept]
+        lengths = np.concatenate([split.lengths[begin:end] for begin, end in kept.spans])
+        edges = list(itertools.accumulate([end - begin for begin, end in kept.spans], initial=0))
+        self.lengths.append(frame(*encode_lengths(lengths, split.of, kept.are_coded, edges)))
+        pieces = [split.data[ends.item(begin) : ends.item(end)] for begin, end in kept.spans]
         self.data.append(frame(*pieces))
         return split
 

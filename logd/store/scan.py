@@ -79,8 +79,10 @@ class WordSearch:
         found = []
         for coded, which, indexes in variables.parted(places):
             if coded is not None:
-                fits = self._fitting_values(coded.values)
-                hits = _NO_CODES if fits is None else np.flatnonzero(fits[coded.codes[indexes]])
+                fits = self._fitting_values(variables.coded[coded].values)
+                hits = _NO_CODES
+                if fits is not None:
+                    hits = np.flatnonzero(fits.take(variables.codes[coded].take(indexes)))
             elif self._is_ascii:
                 hits = self._kept_among(variables, indexes)
             else:
@@ -97,8 +99,7 @@ class WordSearch:
         if self._whole:
             hits = np.flatnonzero(lengths == len(wanted))
             return hits[self._beginning_at(variables, hits)]
-        starts = variables.starts_of_kept(np.arange(len(lengths)))
-        hits = _beginning(data, starts, wanted)
+        hits = _beginning(data, variables.all_starts_of_kept(), wanted)
         return hits[lengths[hits] >= len(wanted)]  # of too short ones the next was looked at
 
     def _kept_among(self, variables: BlockVariables, indexes: Int64s) -> Int64s:
@@ -115,10 +116,10 @@ class WordSearch:
 
     def _coded(self, variables: BlockVariables) -> Iterator[Int64s]:
         """The places of those coded that match."""
-        for some in variables.coded:
+        for at, some in enumerate(variables.coded):
             fits = self._fitting_values(some.values)
             if fits is not None:
-                yield np.flatnonzero(fits.take(some.codes)) + some.begin
+                yield np.flatnonzero(fits.take(variables.codes[at])) + some.begin
 
     def _fitting_values(self, values: Values) -> Bools | None:
         """Which of the values match, None for none: looked at once for all blocks."""

@@ -1,6 +1,6 @@
 """A column of texts that is kept as templates and variables: what is decoded of it, on demand."""
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 from itertools import chain
 from typing import Any, Final, Protocol, TypeVar, cast
 
@@ -17,7 +17,12 @@ from logd.format.chunk import (
     StoredVariables,
     decode_variables,
 )
-from logd.format.coded_values import ValueDictionary, decode_dictionaries
+from logd.format.coded_values import (
+    CodedClass,
+    ValueDictionary,
+    decode_codes,
+    decode_dictionaries,
+)
 from logd.format.slot_layout import SlotLayout
 from logd.format.slot_order import SlotOrder
 from logd.format.templates import joined_texts
@@ -26,6 +31,7 @@ from logd.store.chunk_values import Templates, decode_templates
 Int64s = npt.NDArray[np.int64]
 Codes = npt.NDArray[np.unsignedinteger[Any]]
 Rows = npt.NDArray[np.integer[Any]]
+UInts = npt.NDArray[np.unsignedinteger[Any]]
 
 _FEW_ROWS: Final = 8
 
@@ -124,18 +130,23 @@ class SplitColumn:
         """Of a block, in slot order. `few`: to read a few rows."""
         kinds, reader = self._kinds, self._reader
 
+        def load_codes(classes: Sequence[CodedClass]) -> Sequence[UInts]:
+            try:
+                return decode_codes(reader.raw_part(kinds.value_codes, block)[1], classes)
+            except (IndexError, ValueError) as error:
+                raise reader.corrupt(kinds.value_codes, ValueError(error)) from None
+
         def load() -> tuple[BlockVariables, int]:
-            dictionaries, codes = self._dictionaries(), None
-            if dictionaries:
-                _, codes = reader.raw_part(kinds.value_codes, block)
             _, lengths = reader.raw_part(kinds.lengths, block)
             _, data = reader.raw_part(kinds.data, block)
-            stored = StoredVariables(lengths, data, codes, dictionaries)
+            stored = StoredVariables(lengths, data, self._dictionaries(), load_codes)
             try:
                 count = int(np.add.reduce(self.templates().slots.take(self._codes_of(block))))
                 found = decode_variables(reader.head().version, stored, count)
             except (IndexError, ValueError) as error:
                 raise reader.corrupt(kinds.lengths, ValueError(error)) from None
+            if not self._scan:
+                _ = found.codes  # what is kept must not hold on to the reader, and its file
             return found, found.size_bytes
 
         return self._of_block(kinds.data, block, load, few=few)

@@ -1,6 +1,7 @@
 """A chunk back into rows, through the public functions of the format alone."""
 
 import itertools
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
@@ -24,7 +25,7 @@ from logd.format.chunk import (
     decode_variables,
     time_unit,
 )
-from logd.format.coded_values import decode_dictionaries
+from logd.format.coded_values import decode_codes, decode_dictionaries
 from logd.format.columns import from_planes
 from logd.format.separated import SEPARATOR, edges
 from logd.format.slot_layout import SlotLayout
@@ -130,8 +131,8 @@ class DecodedChunk:
             stored = StoredVariables(
                 self.raw[kinds.lengths, index],
                 self.raw[kinds.data, index],
-                self.raw.get((kinds.value_codes, index)),
                 dictionaries,
+                partial(decode_codes, self.raw.get((kinds.value_codes, index), b"")),
             )
             variables = decode_variables(self.head.version, stored, layout.variables)
             places = [layout.positions_of(row) for row in range(len(layout.codes))]

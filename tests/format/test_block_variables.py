@@ -3,6 +3,7 @@
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 import pytest
 from format_samples import messages
 from hypothesis import given
@@ -37,7 +38,8 @@ def kept_variables(words: list[bytes], dtype: type = np.uint16) -> Variables:
 def samples(draw: st.DrawFn) -> Sample:
     words: list[bytes] = []
     kept: list[int] = []
-    coded = []
+    coded: list[CodedVariables] = []
+    all_codes: list[npt.NDArray[np.uint8]] = []
     for _ in range(draw(st.integers(0, 5))):
         if draw(st.booleans()):
             some = draw(st.lists(WORDS, max_size=5))
@@ -46,11 +48,11 @@ def samples(draw: st.DrawFn) -> Sample:
         else:
             pool = draw(st.lists(WORDS, min_size=1, max_size=4))
             codes = draw(st.lists(st.integers(0, len(pool) - 1), min_size=1, max_size=6))
-            values = padded(pool)
-            coded.append(CodedVariables(len(words), values, np.array(codes, np.uint8)))
+            coded.append(CodedVariables(len(words), len(codes), padded(pool)))
+            all_codes.append(np.array(codes, np.uint8))
             words += [pool[code] for code in codes]
     stays = kept_variables([words[place] for place in kept])
-    return Sample(words, kept, BlockVariables(stays, coded))
+    return Sample(words, kept, BlockVariables(stays, coded, lambda: all_codes))
 
 
 @given(samples())
@@ -72,7 +74,8 @@ def test_some_places(sample: Sample, data: st.DataObject) -> None:
             if coded is None:
                 found[at] = sample.words[sample.kept[index]]
             else:
-                found[at] = coded.values.text(coded.codes.item(index))
+                code = sample.variables.codes[coded].item(index)
+                found[at] = sample.variables.coded[coded].values.text(code)
     assert [found[at] for at in range(len(places))] == [sample.words[place] for place in places]
 
 
@@ -146,5 +149,5 @@ def test_a_text_among_many_of_a_few_templates(row: int, every: int) -> None:
     some = split(texts)
     variables = BlockVariables(Variables(some.block.data, some.block.lengths))
     places = some.layout.positions_of(row)
-    (found,) = joined_texts(some.templates_of([row]), [len(places)], [variables.texts(places)][0])
-    assert found == texts[row].encode()
+    found = joined_texts(some.templates_of([row]), [len(places)], variables.texts(places))
+    assert found == [texts[row].encode()]

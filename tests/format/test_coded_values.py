@@ -1,6 +1,7 @@
 """Variables out of a block into dictionaries, and back among those that stayed."""
 
 from collections.abc import Iterable
+from functools import partial
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from logd.format.coded_values import (
     FIRST_OCTET,
     OCTETS,
     ValueCoder,
+    coded_classes,
     decode_codes,
     decode_dictionaries,
 )
@@ -57,7 +59,7 @@ class Coded:
         """What of a block is not in dictionaries."""
         data, lengths = variables_of(self.blocks[index])
         ends = [0, *np.cumsum(lengths).tolist()]
-        kept = self.kept[index]
+        kept = self.kept[index].spans
         return Variables(
             b"".join([data[ends[begin] : ends[end]] for begin, end in kept]),
             np.concatenate([lengths[begin:end] for begin, end in kept]).astype(np.uint8),
@@ -70,8 +72,10 @@ class Coded:
             return self.stored(index)
         dictionaries = decode_dictionaries(self.dictionaries)
         of = classes_of(self.blocks[index])
-        coded = decode_codes(self.codes[index], dictionaries, of)
-        return BlockVariables(self.stored(index), coded, of).joined()
+        classes = coded_classes(of, self.kept[index].are_coded, dictionaries)
+        coded = [some for each in classes for some in each.variables()]
+        load = partial(decode_codes, self.codes[index], classes)
+        return BlockVariables(self.stored(index), coded, load).joined()
 
     def assert_whole(self) -> None:
         for index, block in enumerate(self.blocks):
@@ -164,15 +168,22 @@ def test_damage_is_noticed() -> None:
     with pytest.raises(ValueError, match="more bytes"):
         decode_dictionaries(coded.dictionaries + b"\0")
     dictionaries, (codes,) = decode_dictionaries(coded.dictionaries), coded.codes
-    of = classes_of(block)
+    of, are_coded = classes_of(block), coded.kept[0].are_coded
+    classes = coded_classes(of, are_coded, dictionaries)
     for size in range(len(codes)):
         with pytest.raises(ValueError, match="codes"):
-            decode_codes(codes[:size], dictionaries, of)
+            decode_codes(codes[:size], classes)
     with pytest.raises(ValueError, match="more bytes"):
-        decode_codes(codes + b"\0", dictionaries, of)
-    with pytest.raises(ValueError, match="no dictionary"):
-        decode_codes(b"\x07" + codes[1:], dictionaries, of)
+        decode_codes(codes + b"\0", classes)
     with pytest.raises(IndexError):
-        decode_codes(codes[:2] + b"\xff" + codes[3:], dictionaries, of)
+        decode_codes(b"\xff" + codes[1:], classes)
+    larger = coded_classes(ClassSizes(of.classes, of.sizes + 1), are_coded, dictionaries)
     with pytest.raises(ValueError, match="codes"):
-        decode_codes(codes, dictionaries, ClassSizes(of.classes, of.sizes + 1))
+        decode_codes(codes, larger)
+    assert are_coded.tolist() == [True] * (1 + OCTETS)
+    for lost in range(2):
+        with pytest.raises(ValueError, match="without a dictionary"):
+            coded_classes(of, are_coded, [dictionaries[lost]])
+    for flags in ([True, True, False, True, True], [True, True, True, True, False]):
+        with pytest.raises(ValueError, match=r"dictionary|missing"):
+            coded_classes(of, np.array(flags), dictionaries)

@@ -1,5 +1,7 @@
 """The frames of a column that is kept as templates and variables."""
 
+from functools import partial
+
 import pytest
 from format_samples import messages, unhurried
 from hypothesis import given
@@ -7,6 +9,7 @@ from hypothesis import strategies as st
 from zstd_blocks import count_blocks
 
 from logd.format.chunk import VERSION, StoredVariables, decode_variables
+from logd.format.coded_values import decode_codes
 from logd.format.columns import decompress
 from logd.format.separated import join_texts
 from logd.format.split_column import SplitColumn, Texts
@@ -20,7 +23,10 @@ def test_frames_hold_the_variables_as_they_were_split(texts: list[str], times: i
     (data,), (lengths,) = column.data, column.lengths
     assert column.values() == (None, [])
     stored = StoredVariables(
-        decompress(lengths.stored, lengths.raw_bytes), decompress(data.stored, data.raw_bytes)
+        decompress(lengths.stored, lengths.raw_bytes),
+        decompress(data.stored, data.raw_bytes),
+        [],
+        partial(decode_codes, b""),
     )
     found = decode_variables(VERSION, stored, len(split.lengths)).joined()
     assert found.data == split.data
