@@ -167,18 +167,17 @@ class BlockVariables:
         """Where some of those that are kept begin in the data."""
         lengths = self.kept.lengths
         if len(indexes) > _FEW:
-            return self.all_starts_of_kept().take(indexes)
+            return self.all_starts_of_kept().take(indexes).astype(np.int64)
         order = np.argsort(indexes)
         starts_in_order = _starts(lengths, indexes.take(order))
         out = np.empty(len(indexes), np.int64)
         out[order] = starts_in_order
         return out
 
-    def all_starts_of_kept(self) -> Int64s:
-        """Where each of those that are kept begins in the data."""
-        starts = np.zeros(len(self.kept.lengths), np.int64)
-        np.cumsum(self.kept.lengths[:-1], out=starts[1:])
-        return starts
+    def all_starts_of_kept(self) -> Codes:
+        """int32[kept]: where each of those that are kept begins in the data."""
+        ends = np.cumsum(self.kept.lengths, dtype=np.int32)
+        return ends - self.kept.lengths
 
     def places_of_kept(self, indexes: Int64s) -> Int64s:
         """The places of some that are kept, numbered as they stand in the data."""

@@ -284,21 +284,27 @@ def coded_classes(
 ) -> list[CodedClass]:
     """By place. `are_coded`: bool[c], which classes are. Raises ValueError where one has no
     dictionary."""
+    if not are_coded.any():
+        return []
     by_class = {dictionary.kind: dictionary for dictionary in dictionaries}
     found: list[CodedClass] = []
-    ends = np.cumsum(of.sizes)
-    octets: list[int] = []
-    for at in np.flatnonzero(are_coded).tolist():
-        kind, size = of.classes.item(at), of.sizes.item(at)
-        if octets and (kind, size) == (octets[0], found[-1].size):
-            octets = octets[1:]
+    missing: list[int] = []  # octets of the last addresses
+    end = 0
+    for kind, size, is_coded in zip(
+        of.classes.tolist(), of.sizes.tolist(), are_coded.tolist(), strict=True
+    ):
+        end += size
+        if not is_coded:
             continue
-        if octets or kind not in by_class:
+        if missing and (kind, size) == (missing[0], found[-1].size):
+            missing = missing[1:]
+            continue
+        if missing or kind not in by_class:
             raise ValueError("a class without a dictionary is coded")
         dictionary = by_class[kind]
-        found.append(CodedClass(dictionary, ends.item(at) - size, size))
-        octets = list(range(kind + 1, kind + dictionary.classes))
-    if octets:
+        found.append(CodedClass(dictionary, end - size, size))
+        missing = list(range(kind + 1, kind + dictionary.classes))
+    if missing:
         raise ValueError("octets of addresses are missing")
     return found
 

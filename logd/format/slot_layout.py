@@ -17,6 +17,7 @@ from logd.format.slot_order import SlotOrder
 
 SLOT_BITS: Final = 32
 _FEW_PLACES: Final = 4
+_FEW_CLASSES: Final = 4
 
 Int64s = npt.NDArray[np.int64]
 Int32s = npt.NDArray[np.int32]
@@ -132,16 +133,22 @@ class SlotLayout:
 
     def _classed_ends(self, slots: Int64s) -> Int64s:
         """int64[k]: where the variables of slots that have a class end."""
-        order = self._order
-        places = order.places_of(slots)
-        if len(places) > _FEW_PLACES:
+        places = self._order.places_of(slots)
+        which = self._order.class_edges.searchsorted(places, side="right") - 1
+        return self._ends_at(places, which)
+
+    def _ends_at(self, places: Int64s, which: Int64s) -> Int64s:
+        """int64[k]: where the variables of the slots at these places in slot order end; `which`:
+        the class of each. Only these classes are looked at, where they are few."""
+        classes = np.flatnonzero(np.bincount(which)).tolist()
+        if len(classes) > _FEW_CLASSES:
             return self._all_ends.take(places)
-        which = np.searchsorted(order.class_edges, places, side="right") - 1
-        found = [
-            self._ends_in(one).item(place - order.class_edges.item(one))
-            for one, place in zip(which.tolist(), places.tolist(), strict=True)
-        ]
-        return np.array(found, np.int64)
+        ends = np.empty(len(places), np.int64)
+        for one in classes:
+            mine = which == one
+            first = self._order.class_edges.item(one)
+            ends[mine] = self._ends_in(one).take(places[mine] - first)
+        return ends
 
     def positions(self, rows: Int64s, numbers: Int64s) -> Int64s:
         """int64[k]: the place of variable `numbers[i]` of entry `rows[i]`."""
@@ -287,23 +294,23 @@ class SlotLayout:
     def _in_classed(self, positions: Int64s) -> tuple[Int64s, Int64s, Int64s]:
         """The same of variables in slots that have a class."""
         order = self._order
-        if len(positions) > _FEW_PLACES:
-            places = np.searchsorted(self._all_ends, positions, side="right")
-            ends = self._all_ends.take(places)
-        else:
-            places, ends = self._few_in_classed(positions)
+        places, ends = self._slots_holding(positions)
         codes = order.templates_in_order.take(places).astype(np.int64)
         numbers = order.slots_in_order.take(places) - order.first.take(codes)
         return numbers, codes, positions - ends + self._entries.take(codes)
 
-    def _few_in_classed(self, positions: Int64s) -> tuple[Int64s, Int64s]:
-        """(which slots, in slot order; where the variables of each end): only classes that these
-        few variables have are looked at."""
-        places, found = [], []
-        which = np.searchsorted(self._class_ends, positions, side="right")
-        for one, position in zip(which.tolist(), positions.tolist(), strict=True):
-            ends = self._ends_in(one)
-            at = int(ends.searchsorted(position, side="right"))
-            places.append(at + self._order.class_edges.item(one))
-            found.append(ends.item(at))
-        return np.array(places, np.int64), np.array(found, np.int64)
+    def _slots_holding(self, positions: Int64s) -> tuple[Int64s, Int64s]:
+        """(which slots, in slot order; where the variables of each end), int64[k] each. Only their
+        classes are looked at, where these are few."""
+        which = self._class_ends.searchsorted(positions, side="right")
+        classes = np.flatnonzero(np.bincount(which)).tolist()
+        if len(classes) > _FEW_CLASSES:
+            places = self._all_ends.searchsorted(positions, side="right")
+            return places, self._all_ends.take(places)
+        places, ends = np.empty(len(positions), np.int64), np.empty(len(positions), np.int64)
+        for one in classes:
+            mine, of_class = which == one, self._ends_in(one)
+            at = of_class.searchsorted(positions[mine], side="right")
+            places[mine] = at + self._order.class_edges.item(one)
+            ends[mine] = of_class.take(at)
+        return places, ends

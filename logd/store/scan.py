@@ -132,7 +132,7 @@ class WordSearch:
         return self._among[values]
 
 
-def _beginning(data: bytes, starts: Int64s, wanted: bytes) -> Int64s:
+def _beginning(data: bytes, starts: Codes, wanted: bytes) -> Int64s:
     """At which of the starts the word, of one character at least, begins.
 
     Of all of them the first byte is compared, of those that fit the next: about as quick as to

@@ -65,6 +65,7 @@ class SplitColumn:
         self._laid_out: tuple[int, SlotLayout] | None = None
         self._templates: Templates | None = None
         self._codes: Rows | None = None
+        self._slot_order: SlotOrder | None = None
 
     def _of_block(
         self, key: Hashable, block: int, load: Callable[[], tuple[T, int]], *, few: bool = False
@@ -112,7 +113,9 @@ class SplitColumn:
                 raise self._reader.corrupt(self._kinds.classes, error) from None
             return order, order.size_bytes
 
-        return self._reader.cached(self._kinds.classes, load)
+        if self._slot_order is None:
+            self._slot_order = self._reader.cached(self._kinds.classes, load)
+        return self._slot_order
 
     def layout(self, block: int) -> SlotLayout:
         """Where the block's variables lie, and what rows they belong to. It takes more memory than
