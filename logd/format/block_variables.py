@@ -115,7 +115,7 @@ class BlockVariables:
         self.of = of
         counts = [some.size for some in coded]
         self.count = len(kept.lengths) + sum(counts)
-        if self._before[-1] != len(kept.data):
+        if int(np.add.reduce(kept.lengths)) != len(kept.data):
             raise ValueError("the lengths do not add up to the data")
         self._codes: Sequence[UInts] | None = None if coded else ()
         self._load_codes = load_codes
