@@ -108,6 +108,8 @@ def _scan_variables(reader: ChunkReader, word: Word, found: Bools, check: Check)
     search = WordSearch(column, word)
     for block in range(reader.blocks()):
         check()
+        column.variables(block)  # half of the work of a block
+        check()
         rows = _rows_of(column, block, search.places(block), check)
         found[rows + reader.block_rows(block).start] = True
 
@@ -150,6 +152,7 @@ def _scan_phrase(reader: ChunkReader, scan: PhraseScan, found: Bools, check: Che
         within = reader.block_rows(block)
         for words, (templates, slots) in zip(searches, starts, strict=True):
             layout = column.layout(block)
+            check()
             which, ranks, rows = layout.members(templates)
             for step, search in enumerate(words):
                 if not len(rows):

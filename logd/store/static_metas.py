@@ -56,6 +56,7 @@ class StaticMetas:
         self._sure = np.zeros(len(folded), np.bool_)
         self._unread = escaped
         self._stand_in = _stand_in(term)
+        self._check = check
         self._of_slots: dict[int, _Verdict] = {}
         self._searches = [WordSearch(column, word) for word in term.words]
         if self._stand_in is None:
@@ -75,6 +76,8 @@ class StaticMetas:
         sure: Bools = self._sure.take(codes)
         doubtful: Bools = self._unread.take(codes)
         possible = ~sure
+        self._column.variables(block)
+        self._check()
         for search, holding in zip(self._searches, self._holding, strict=True):
             mine: Bools = holding.take(codes)
             hits = search.places(block)
