@@ -100,7 +100,7 @@ def _no_codes() -> Sequence[UInts]:
 
 class BlockVariables:
     """`kept`: those that stand in the data; `coded`: all others, by place, and `load_codes()`: of
-    each of these uint[count], called when they are asked for; `of`: the classes of all, where they
+    each of these uint[size], called when they are asked for; `of`: the classes of all, where they
     are known. Raises ValueError where the lengths do not add up to the data."""
 
     def __init__(
@@ -113,15 +113,13 @@ class BlockVariables:
         self.kept = kept
         self.coded = coded
         self.of = of
-        counts = [some.size for some in coded]
-        self.count = len(kept.lengths) + sum(counts)
         if int(np.add.reduce(kept.lengths)) != len(kept.data):
             raise ValueError("the lengths do not add up to the data")
         self._codes: Sequence[UInts] | None = None if coded else ()
         self._load_codes = load_codes
         # stretches of places, by turns kept and coded; of the kept how many coded come before each
         self._edges = [edge for some in coded for edge in (some.begin, some.begin + some.size)]
-        self._coded_before = list(accumulate(counts, initial=0))
+        self._coded_before = list(accumulate([some.size for some in coded], initial=0))
 
     @property
     def codes(self) -> Sequence[UInts]:
@@ -169,10 +167,9 @@ class BlockVariables:
         if len(indexes) > _FEW:
             return self.all_starts_of_kept().take(indexes).astype(np.int64)
         order = np.argsort(indexes)
-        starts_in_order = _starts(lengths, indexes.take(order))
-        out = np.empty(len(indexes), np.int64)
-        out[order] = starts_in_order
-        return out
+        starts = np.empty(len(indexes), np.int64)
+        starts[order] = _starts(lengths, indexes.take(order))
+        return starts
 
     def all_starts_of_kept(self) -> Codes:
         """int32[kept]: where each of those that are kept begins in the data."""

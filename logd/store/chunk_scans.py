@@ -122,11 +122,10 @@ def rows_of_rare_word(
     search = WordSearch(column, word)
     for block in blocks:
         check()
-        found = search.few_places(block)
-        yield (
-            block,
-            _rows_of(column, block, search.places(block) if found is None else found, check),
-        )
+        places = search.few_places(block)
+        if places is None:
+            places = search.places(block)
+        yield block, _rows_of(column, block, places, check)
 
 
 def _rows_of(column: SplitColumn, block: int, variables: Int64s, check: Check) -> Int64s:

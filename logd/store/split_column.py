@@ -72,15 +72,17 @@ class SplitColumn:
     ) -> T:
         """`few`: for a few rows, seldom followed by others of the block. What would be kept costs
         memory that no cache holds, and that is dearer than to load it once more."""
-        if not self._scan:
-            cached = self._reader.cached_passing if few else self._reader.cached
-            return cached((key, block), load)
         if block != self._block:
             self._block, self._of_this_block = block, {}
         found = self._of_this_block.get(key)
         if found is None:
-            found = self._reader.cached_already((key, block))
-            found = self._of_this_block[key] = load()[0] if found is None else found
+            if self._scan:
+                found = self._reader.cached_already((key, block))
+                found = load()[0] if found is None else found
+            else:
+                cached = self._reader.cached_passing if few else self._reader.cached
+                found = cached((key, block), load)
+            self._of_this_block[key] = found
         return cast(T, found)  # a key always stands for one type
 
     def templates(self) -> Templates:
