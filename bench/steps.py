@@ -117,17 +117,17 @@ def _publish(batches: Sequence[Batch]) -> None:
     run.seal()
 
 
-def _cut(blob: bytes, count: int) -> list[tuple[bytes, int]]:
-    """Blocks of texts, as a chunk has them, and how many texts each holds."""
+def _cut(blob: bytes, count: int) -> list[bytes]:
+    """Blocks of texts, as a chunk has them."""
     at = edges(blob, count)
     spans = [(n, min(n + _BLOCK_ENTRIES, count)) for n in range(0, count, _BLOCK_ENTRIES)]
-    return [(blob[int(at[low]) : int(at[high]) - 1], high - low) for low, high in spans]
+    return [blob[int(at[low]) : int(at[high]) - 1] for low, high in spans]
 
 
-def _split(texts: Sequence[tuple[bytes, int]]) -> None:
+def _split(texts: Sequence[bytes]) -> None:
     templates = TemplateCodes()
-    for blob, count in texts:
-        split_block(blob, edges(blob, count)[1:-1] - 1, templates)
+    for blob in texts:
+        split_block(blob, templates)
 
 
 def main() -> None:

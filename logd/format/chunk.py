@@ -312,9 +312,9 @@ def _meta_parts(metas: Texts, spans: _Spans) -> list[_EncodedPart]:
     """Split or plain: the first block is tried both ways."""
     column = SplitColumn()
     column.add(metas.block(*spans[0]))
-    plain = frame(metas.block(*spans[0]).blob)
+    plain = frame(metas.block(*spans[0]))
     if column.stored_bytes() > _WORTH_SPLITTING * len(plain.stored):
-        rest = [frame(metas.block(*span).blob) for span in spans[1:]]
+        rest = [frame(metas.block(*span)) for span in spans[1:]]
         return _numbered(Part.METAS, [plain, *rest])
     for span in spans[1:]:
         column.add(metas.block(*span))

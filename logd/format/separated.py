@@ -68,7 +68,8 @@ class Numbering(dict[bytes, int]):
 
     def encode(self, blob: bytes) -> Int64s:
         """int64[n]: the number of each of at least one separated text."""
-        return np.fromiter(map(self.__getitem__, blob.split(SEPARATOR)), np.int64)
+        texts = blob.split(SEPARATOR)
+        return np.fromiter(map(self.__getitem__, texts), np.int64, len(texts))
 
 
 def concatenate(blobs: Sequence[bytes]) -> bytes:

@@ -52,13 +52,6 @@ def frame_codes(codes: Ints, cuts: Sequence[int] = ()) -> Frame:
     return min(tried, key=lambda each: len(each.stored))
 
 
-class TextBlock(NamedTuple):
-    """Separated texts, and where the separators are: int32[texts - 1]."""
-
-    blob: bytes
-    separators: Int32s
-
-
 class Texts:
     """`count` separated texts (at least one), less than 2 GiB of them."""
 
@@ -72,11 +65,9 @@ class Texts:
         ends = self._edges[[*range(0, self._count, entries), self._count]]
         return int(np.diff(ends).max())
 
-    def block(self, begin: int, end: int) -> TextBlock:
-        """Texts `begin` to `end`; at least one."""
-        first = int(self._edges[begin])
-        separators = self._edges[begin + 1 : end] - np.int32(first + 1)
-        return TextBlock(self._blob[first : int(self._edges[end]) - 1], separators)
+    def block(self, begin: int, end: int) -> bytes:
+        """Texts `begin` to `end`, at least one, separated."""
+        return self._blob[int(self._edges[begin]) : int(self._edges[end]) - 1]
 
 
 class SplitColumn:
@@ -89,8 +80,9 @@ class SplitColumn:
         self._codes: list[Int32s] = []
         self._values = ValueCoder()
 
-    def add(self, block: TextBlock) -> VariableBlock:
-        split = split_block(block.blob, block.separators, self._templates)
+    def add(self, texts: bytes) -> VariableBlock:
+        """A block of separated texts, at least one."""
+        split = split_block(texts, self._templates)
         self._codes.append(split.codes)
         kept = self._values.take(Variables(split.data, split.lengths), split.of)
         ends = np.zeros(len(split.lengths) + 1, np.int64)

@@ -54,16 +54,22 @@ class TemplateCodes:
 
     def __init__(self) -> None:
         self._codes = Numbering()
-        self._slots: list[Int64s] = []
-        self._classes: list[Bytes] = []
-        self._classed = 0
+        self._slots = np.zeros(0, np.int64)
+        self._classes = np.zeros(0, np.uint8)
         self._has_plain = False
+        self._order: SlotOrder | None = None
 
     def __len__(self) -> int:
         return len(self._codes)
 
     def encode(self, separated_templates: bytes) -> Int32s:
-        return self._codes.encode(separated_templates).astype(np.int32)
+        """int32[n]: the number of each. Of those that are new, `learn` is called next."""
+        known = len(self._codes)
+        codes = self._codes.encode(separated_templates).astype(np.int32)
+        new = self.latest(len(self._codes) - known)
+        counts = np.array([text.count(PLACEHOLDER) for text in new], np.int64)
+        self._slots = np.concatenate([self._slots, counts])
+        return codes
 
     def texts(self) -> list[bytes]:
         return list(self._codes)
@@ -72,20 +78,26 @@ class TemplateCodes:
         """The last so many templates."""
         return list(itertools.islice(reversed(self._codes), count))[::-1]
 
+    @property
+    def slots(self) -> Int64s:
+        """int64[templates]: the variables of each."""
+        return self._slots
+
     def classes(self) -> Bytes:
         """uint8[k]: of the slots of the first templates."""
-        return np.concatenate([np.zeros(0, np.uint8), *self._classes])
+        return self._classes
 
     def order(self) -> SlotOrder:
-        return SlotOrder(np.concatenate(self._slots), self.classes())
+        if self._order is None:
+            self._order = SlotOrder(self._slots, self._classes)
+        return self._order
 
-    def learn(self, slots: Int64s, classes: Bytes) -> None:
-        """Of the templates that are new: the variables of each, and the class of each slot."""
-        self._slots.append(slots)
-        self._has_plain |= self._classed + len(classes) > MOST_CLASSED
+    def learn(self, classes: Bytes) -> None:
+        """Of the templates that are new the class of each slot."""
+        self._order = None
+        self._has_plain |= len(self._classes) + len(classes) > MOST_CLASSED
         if not self._has_plain:
-            self._classes.append(classes)
-            self._classed += len(classes)
+            self._classes = np.concatenate([self._classes, classes])
 
 
 class VariableBlock(msgspec.Struct, frozen=True):
@@ -110,15 +122,16 @@ def is_word_byte(array: Bytes) -> tuple[Bools, Bools]:
     return word, digit
 
 
-def split_block(blob: bytes, separators: Codes, templates: TemplateCodes) -> VariableBlock:
-    """Split the separated texts of a block (at least one). `separators`: where they are."""
+def split_block(blob: bytes, templates: TemplateCodes) -> VariableBlock:
+    """Split the separated texts of a block (at least one)."""
     array = np.frombuffer(blob, np.uint8)
     starts, lengths, keep = _find_variables(array)
     known = len(templates)
     codes = templates.encode(_template_bytes(array, starts, keep))
     del keep
-    per_entry = np.diff(np.searchsorted(starts, separators), prepend=0, append=len(starts))
-    _learn(templates, known, array, Spans(starts, lengths), codes, per_entry)
+    per_entry = templates.slots.take(codes)
+    if len(templates) > known:
+        _learn(templates, known, array, Spans(starts, lengths), codes, per_entry)
     order = templates.order()
     layout = SlotLayout(codes, order)
     places = layout.places(per_entry)
@@ -141,23 +154,19 @@ def _learn(
 ) -> None:
     """What these variables, in the order of the entries, tell of the templates of which so many
     were known before."""
-    if known == len(templates):
-        return
     is_new = codes >= known
     if not is_new.all():
         some = np.flatnonzero(np.repeat(is_new, per_entry))
         variables = Spans(variables.starts[some], variables.lengths[some])
         codes, per_entry = codes[is_new], per_entry[is_new]
-    codes = codes - np.int32(known)
-    slots = np.zeros(len(templates) - known, np.int64)
-    slots[codes] = per_entry
+    slots = templates.slots[known:]
     first = np.cumsum(slots) - slots
     before = np.cumsum(per_entry) - per_entry
-    slot_of = np.repeat((first.take(codes) - before).astype(np.int32), per_entry)
+    slot_of = np.repeat((first.take(codes - known) - before).astype(np.int32), per_entry)
     slot_of += np.arange(len(slot_of), dtype=np.int32)
     classes = _classes(array, variables, slot_of, int(slots.sum()))
     _mark_addresses(classes, SEPARATOR.join(templates.latest(len(slots))))
-    templates.learn(slots, classes)
+    templates.learn(classes)
 
 
 def _classes(array: Bytes, variables: Spans, slot_of: Int32s, slots: int) -> Bytes:

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from logd.format.separated import edges, join_texts
+from logd.format.separated import join_texts
 from logd.format.slot_layout import SlotLayout
 from logd.format.templates import TemplateCodes, VariableBlock, split_block
 
@@ -38,5 +38,4 @@ class Split(NamedTuple):
 
 def split(texts: list[str], codes: TemplateCodes | None = None) -> Split:
     known = TemplateCodes() if codes is None else codes
-    blob = join_texts(texts)
-    return Split(split_block(blob, edges(blob, len(texts))[1:-1] - 1, known), known)
+    return Split(split_block(join_texts(texts), known), known)
