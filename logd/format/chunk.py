@@ -99,7 +99,6 @@ _WORTH_SORTING: Final = 0.95  # a column sorted by template must save this much 
 _OWN_STATISTICS: Final = 512  # rows of a template whose codes are a zstd block of their own
 
 Int64s = npt.NDArray[np.int64]
-UInt64s = npt.NDArray[np.uint64]
 UInts = npt.NDArray[np.unsignedinteger[Any]]
 Int32s = npt.NDArray[np.int32]
 Ints = npt.NDArray[np.integer[Any]]

@@ -67,7 +67,7 @@ class SlotOrder:
 
     @cached_property
     def edges(self) -> list[int]:
-        """`class_edges`."""
+        """`class_edges`, to look up one place."""
         edges: list[int] = self.class_edges.tolist()
         return edges
 

@@ -15,7 +15,7 @@ The variables of a block are stored in *slot order*, see `slot_order.py`.
 import itertools
 import re
 from collections.abc import Sequence
-from typing import Any, Final, Literal, NamedTuple
+from typing import Final, Literal, NamedTuple
 
 import msgspec
 import numpy as np
@@ -36,7 +36,6 @@ _KINDS[list(b"0123456789")] = 0
 
 Int64s = npt.NDArray[np.int64]
 Int32s = npt.NDArray[np.int32]
-Codes = npt.NDArray[np.integer[Any]]
 Bools = npt.NDArray[np.bool_]
 Bytes = npt.NDArray[np.uint8]
 

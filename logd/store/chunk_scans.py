@@ -6,7 +6,7 @@ process may do it (`Scanner`).
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Final, Protocol
+from typing import Final, Protocol
 
 import msgspec
 import numpy as np
@@ -26,7 +26,6 @@ from logd.store.split_column import SplitColumn
 from logd.store.static_metas import StaticMetas
 
 Int64s = npt.NDArray[np.int64]
-Codes = npt.NDArray[np.integer[Any]]
 
 _VERIFY_ROWS: Final = 1024
 _VERIFY_TEMPLATES: Final = 512

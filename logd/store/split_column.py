@@ -29,7 +29,6 @@ from logd.format.templates import joined_texts
 from logd.store.chunk_values import Templates, decode_templates
 
 Int64s = npt.NDArray[np.int64]
-Codes = npt.NDArray[np.unsignedinteger[Any]]
 Rows = npt.NDArray[np.integer[Any]]
 UInts = npt.NDArray[np.unsignedinteger[Any]]
 
@@ -66,6 +65,7 @@ class SplitColumn:
         self._templates: Templates | None = None
         self._codes: Rows | None = None
         self._slot_order: SlotOrder | None = None
+        self._known_values: list[ValueDictionary] | None = None
 
     def _of_block(
         self, key: Hashable, block: int, load: Callable[[], tuple[T, int]], *, few: bool = False
@@ -159,10 +159,10 @@ class SplitColumn:
     def _dictionaries(self) -> list[ValueDictionary]:
         """Of values; none where the chunk has none."""
         kind, reader = self._kinds.values, self._reader
-        if not reader.has_part(kind):
-            return []
 
         def load() -> tuple[list[ValueDictionary], int]:
+            if not reader.has_part(kind):
+                return [], 0
             _, raw = reader.raw_part(kind)
             try:
                 found = decode_dictionaries(raw)
@@ -170,7 +170,9 @@ class SplitColumn:
                 raise reader.corrupt(kind, error) from None
             return found, sum(some.size_bytes for some in found)
 
-        return reader.cached(kind, load)
+        if self._known_values is None:  # a search remembers what it found among them
+            self._known_values = reader.cached(kind, load)
+        return self._known_values
 
     def texts(self, rows: Int64s) -> list[bytes]:
         """The texts of rows (ascending)."""
@@ -181,12 +183,12 @@ class SplitColumn:
         return out
 
     def _many_texts(self, block: int, within: Int64s) -> list[bytes]:
-        layout = self.layout(block)
+        stored, layout = self.variables(block), self.layout(block)
         counts = layout.variables_of(within)
         entry = np.repeat(np.arange(len(within)), counts)
         numbers = np.arange(len(entry)) - (np.cumsum(counts) - counts).take(entry)
         places = layout.positions(within[entry], numbers)
-        data, lengths = self.variables(block).joined()
+        data, lengths = stored.joined()
         edges = np.zeros(len(lengths) + 1, np.int64)
         np.cumsum(lengths, out=edges[1:])
         begins, ends = edges.take(places).tolist(), edges[1:].take(places).tolist()

@@ -76,7 +76,7 @@ class StaticMetas:
         sure: Bools = self._sure.take(codes)
         doubtful: Bools = self._unread.take(codes)
         possible = ~sure
-        self._column.variables(block)
+        self._column.variables(block)  # half of the work of a block
         self._check()
         for search, holding in zip(self._searches, self._holding, strict=True):
             mine: Bools = holding.take(codes)

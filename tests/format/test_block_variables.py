@@ -125,6 +125,8 @@ def test_lengths_that_do_not_add_up_to_the_data_are_noticed(more: bytes) -> None
         BlockVariables(Variables(data + more, lengths))
     with pytest.raises(ValueError, match="add up"):
         BlockVariables(Variables(data[1:], lengths))
+    with pytest.raises(ValueError, match="add up"):
+        BlockVariables(Variables(more, lengths[:0]))
 
 
 @given(st.lists(messages, min_size=1, max_size=12), st.data())
@@ -139,6 +141,20 @@ def test_a_few_texts_are_those_that_were_split(texts: list[str], data: st.DataOb
         [text for of_row in places for text in variables.texts(of_row)],
     )
     assert found == [texts[row].encode() for row in rows]
+
+
+@pytest.mark.parametrize("text", ["1", "a 1 b 2", "1 2 3 a1 b2", "none"])
+def test_all_texts_of_one_template(text: str) -> None:
+    expected = [text, text.replace("1", "10"), text]
+    some = split(expected)
+    variables = BlockVariables(Variables(some.block.data, some.block.lengths))
+    places = [some.layout.positions_of(row) for row in range(3)]
+    found = joined_texts(
+        some.templates_of([0, 1, 2]),
+        list(map(len, places)),
+        [word for of_row in places for word in variables.texts(of_row)],
+    )
+    assert found == [each.encode() for each in expected]
 
 
 @pytest.mark.parametrize("row", [0, 1, 1023, 1024, 1600, 2999])

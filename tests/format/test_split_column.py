@@ -52,3 +52,19 @@ def test_classes_of_many_bytes_are_blocks_of_their_own(texts: list[str], blocks:
     column = SplitColumn()
     column.add(Texts(join_texts(texts), len(texts)).block(0, len(texts)))
     assert count_blocks(column.data[0].stored) == blocks
+
+
+@pytest.mark.parametrize("count", [0, 1, 3, 5, 9])
+def test_lengths_of_other_templates_are_noticed(count: int) -> None:
+    column = SplitColumn()
+    column.add(b"a 1 2 3 4")
+    (data,), (lengths,) = column.data, column.lengths
+    stored = StoredVariables(
+        decompress(lengths.stored, lengths.raw_bytes),
+        decompress(data.stored, data.raw_bytes),
+        [],
+        partial(decode_codes, b""),
+    )
+    assert decode_variables(VERSION, stored, 4).joined().data == b"1234"
+    with pytest.raises(ValueError, match=r"lengths|planes"):
+        decode_variables(VERSION, stored, count)
