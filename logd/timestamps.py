@@ -219,6 +219,9 @@ def _parse_columns(texts: list[str]) -> tuple[Int64s, Bools]:
     if layout is None or len(blob) != len(texts) * len(layout.base):
         return np.zeros(len(texts), np.int64), np.zeros(len(texts), np.bool_)
     rows = np.frombuffer(blob, np.uint8).reshape(len(texts), -1)
+    values = _of_one_minute(texts[0][:_MINUTE_END], rows, layout)
+    if values is not None:
+        return values, np.ones(len(texts), np.bool_)
     cells = np.subtract(rows.T, layout.base, order="C")
     good = (cells <= layout.span).all(axis=0)
     seconds, in_bounds = _seconds_of(cells)
@@ -230,7 +233,37 @@ def _parse_columns(texts: list[str]) -> tuple[Int64s, Bools]:
     return seconds, good
 
 
+_MINUTE_END: Final = len("YYYY-MM-DDTHH:MM")
 _FRACTION_START: Final = len("YYYY-MM-DDTHH:MM:SS.")
+
+
+def _of_one_minute(minute: str, rows: Bytes, layout: "_Layout") -> Int64s | None:
+    """The values, where all rows begin with this minute, as those of a batch mostly do, and are
+    good. Of uint8[n, width]."""
+    words = (len(rows), _MINUTE_END // 8)
+    heads = np.ndarray(words, np.uint64, rows.data, 0, (rows.shape[1], 8))
+    if (heads != heads[0]).any():
+        return None
+    cells = np.subtract(rows[:, _MINUTE_END:].T, layout.base[_MINUTE_END:], order="C")
+    tens, ones = cells[1:3]
+    if (cells > layout.span[_MINUTE_END:]).any() or int(tens.max()) > 5:
+        return None
+    try:
+        minute_ns = parse_timestamp(f"{minute}:00Z") - layout.offset_s * _S
+    except ValueError:
+        return None
+    if not MIN_TS_NS <= minute_ns <= MAX_TS_NS - 60 * _S:
+        return None
+    fraction = cells[_FRACTION_START - _MINUTE_END :][: layout.fraction_digits]
+    # Exact: whole numbers far below 2^53.
+    times = _NS_OF_DIGITS[: 2 + len(fraction)] @ np.vstack((tens, ones, fraction))
+    values: Int64s = times.astype(np.int64)
+    values += minute_ns
+    return values
+
+
+_NS_OF_DIGITS: Final = 10.0 ** np.arange(10, -1, -1)
+"""What a 1 is worth in SS.fffffffff."""
 
 
 class _Layout(msgspec.Struct, frozen=True):

@@ -269,6 +269,31 @@ def test_many_of_mixed_layouts_are_read_as_one_by_one(
     assert parse_timestamps(texts).tolist() == [parse_timestamp(text) for text in texts]
 
 
+@given(
+    st.one_of(
+        st.datetimes(datetime.datetime(1680, 1, 1), datetime.datetime(2262, 4, 1)),
+        st.just(datetime.datetime(2262, 4, 11, 23, 47)),
+    ),
+    st.lists(st.tuples(st.integers(0, 60), st.integers(0, 10**9 - 1)), min_size=1),
+    st.sampled_from(["Z", "", "+05:30", "-0800"]),
+    st.integers(0, 9),
+)
+def test_many_of_one_minute_are_read_as_one_by_one(
+    minute: datetime.datetime, times: list[tuple[int, int]], zone: str, digits: int
+) -> None:
+    texts = []
+    for second, ns in times:
+        fraction = f".{ns:09}"[: digits + 1] if digits else ""
+        texts.append(f"{minute.strftime('%Y-%m-%dT%H:%M')}:{second:02}{fraction}{zone}")
+    texts *= MANY
+    outcomes = [alone(text) for text in texts]
+    bad = [index for index, outcome in enumerate(outcomes) if isinstance(outcome, str)]
+    if bad:
+        assert (nth(texts).index, nth(texts).reason) == (bad[0], outcomes[bad[0]])
+    else:
+        assert parse_timestamps(texts).tolist() == outcomes
+
+
 @given(st.lists(INSTANTS, min_size=1))
 def test_many_that_were_written_read_back(instants: list[int]) -> None:
     instants *= MANY

@@ -61,20 +61,20 @@ class IncomingBody:
         the answer on a connection that stays usable."""
         if self._declared_bytes is not None and self._declared_bytes > max_bytes + SKIPPED_BYTES:
             raise BodyTooLarge(max_bytes)
-        buffer = bytearray()
+        pieces: list[bytes] = []
         while not self.complete:
             piece = await self._next()
             if self._came <= max_bytes:
                 self.hold(len(piece))
-                buffer += piece
+                pieces.append(piece)
             else:
-                buffer.clear()
+                pieces.clear()
                 self.release()
                 if self._came > max_bytes + SKIPPED_BYTES:
                     raise BodyTooLarge(max_bytes)
         if self._came > max_bytes:
             raise BodyTooLarge(max_bytes)
-        return bytes(buffer)
+        return b"".join(pieces)
 
     def hold(self, count: int) -> None:
         """See `Body.hold`. Where that fails the request does: what it held is free at once, or

@@ -34,10 +34,13 @@ from logd.format.separated import (
     SEPARATOR,
     Int64s,
     concatenate,
+    edges,
+    is_any_longer,
     join_ascii,
+    join_names,
     join_texts,
-    longest,
 )
+from logd.format.utf8 import is_utf8
 from logd.timestamps import BadTimestamp, parse_timestamp, parse_timestamps
 
 __all__ = [
@@ -57,7 +60,7 @@ __all__ = [
     "decode_singles",
 ]
 
-_NEXT_OBJECT: Final = SEPARATOR + b"{"
+_OPENING_BRACE: Final = ord("{")
 _FLAT_BYTES: Final = 2 * (MAX_NESTING - 1)  # a shorter meta has not the brackets to nest too deeply
 
 _FAST_TAG_LISTS: Final = 4096
@@ -232,12 +235,15 @@ def _several(entries: list[Any], body: bytes, received_ns: int | Int64s) -> Batc
     is_ascii = body.isascii()
     join = join_ascii if is_ascii and b"\\u" not in body else join_texts
     messages = join([e.message for e in entries])
-    sources = join([e.source for e in entries])
+    sources = join_names([e.source for e in entries])
     tags = SEPARATOR.join([e.tags for e in entries])
     metas = SEPARATOR.join([e.meta for e in entries])
+    # msgspec sees to UTF-8 in the strings that it makes, not in what it leaves raw, and of a member
+    # that comes twice it leaves only the last.
     if (
-        not (is_ascii or _is_utf8(body))
-        or not (join is join_ascii or _are_messages_in_bounds(messages, count))
+        not (is_ascii or is_utf8(body))
+        # In bytes: msgspec has counted characters.
+        or (join is join_texts and is_any_longer(messages, count, limits.MAX_MESSAGE_BYTES))
         or not all(map(_is_tag_list, set(tags.split(SEPARATOR))))
         or not _are_metas_good(metas, count)
     ):
@@ -255,32 +261,14 @@ def _one(entry: Any, body: bytes, received_ns: int) -> Batch | None:
         return None
     message, tags, meta = entry.message.encode(), bytes(entry.tags), bytes(entry.meta)
     if (
-        not (body.isascii() or _is_utf8(body))
-        or not _are_messages_in_bounds(message, 1)
+        not (body.isascii() or is_utf8(body))
+        or len(message) > limits.MAX_MESSAGE_BYTES
         or not _is_tag_list(tags)
-        or not _are_metas_good(meta, 1)
+        or not _is_meta_good(meta)
     ):
         return None
     levels = _LEVEL_BYTES[entry.level]
     return Batch(1, np.array([ts_ns], np.int64), levels, message, entry.source.encode(), tags, meta)
-
-
-def _is_utf8(body: bytes) -> bool:
-    """msgspec sees to that in the strings that it makes, not in what it leaves raw, and of a member
-    that comes twice it leaves only the last."""
-    try:
-        body.decode()
-    except UnicodeDecodeError:
-        return False
-    return True
-
-
-def _are_messages_in_bounds(messages: bytes, count: int) -> bool:
-    """In bytes: msgspec has counted characters."""
-    return (
-        len(messages) <= limits.MAX_MESSAGE_BYTES
-        or longest(messages, count) <= limits.MAX_MESSAGE_BYTES
-    )
 
 
 def _timestamps(texts: list[str | UnsetType], received_ns: int | Int64s) -> Int64s:
@@ -295,20 +283,24 @@ def _timestamps(texts: list[str | UnsetType], received_ns: int | Int64s) -> Int6
 
 
 def _are_metas_good(metas: bytes, count: int) -> bool:
-    """Whether all are objects, none is too long and none could nest too deeply."""
-    if not metas.startswith(b"{") or metas.count(_NEXT_OBJECT) != count - 1:
+    """Whether all of at least one are what `_is_meta_good` wants."""
+    at = edges(metas, count)
+    if (np.frombuffer(metas, np.uint8).take(at[:-1]) != _OPENING_BRACE).any():
         return False
-    if len(metas) <= _FLAT_BYTES:
-        return True
-    most = longest(metas, count)
-    if most <= _FLAT_BYTES:
-        return True
-    return most <= limits.MAX_META_BYTES and not any(map(_opens_too_often, metas.split(SEPARATOR)))
+    return int((at[1:] - at[:-1]).max()) <= _FLAT_BYTES or all(
+        map(_is_meta_good, metas.split(SEPARATOR))
+    )
 
 
-def _opens_too_often(meta: bytes) -> bool:
-    """Brackets in strings count too: the careful way tells them apart."""
-    return len(meta) > _FLAT_BYTES and meta.count(b"{") + meta.count(b"[") >= MAX_NESTING
+def _is_meta_good(meta: bytes) -> bool:
+    """Whether it is an object, not too long, and could not nest too deeply. Brackets in strings
+    count too: the careful way tells them apart."""
+    return meta.startswith(b"{") and (
+        len(meta) <= _FLAT_BYTES
+        or (
+            len(meta) <= limits.MAX_META_BYTES and meta.count(b"{") + meta.count(b"[") < MAX_NESTING
+        )
+    )
 
 
 _tags_decoder: Final = msgspec.json.Decoder(list[str])

@@ -53,7 +53,6 @@ Version 1 has no parts 18 to 23: all templates are plain. In its parts 10 and 16
 
 import enum
 import struct
-import zlib
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, Final, NamedTuple
@@ -66,6 +65,7 @@ from logd.entry import Seq
 from logd.format import postings, vocabulary
 from logd.format.block_variables import BlockVariables, Variables
 from logd.format.body import Batch
+from logd.format.checksum import crc32
 from logd.format.coded_values import CodedClass, ValueDictionary, coded_classes
 from logd.format.columns import decompress, from_planes, narrowest, to_planes
 from logd.format.folding import fold_utf8
@@ -416,7 +416,7 @@ def _assemble(fields: tuple[int, ...], parts: Sequence[_EncodedPart]) -> tuple[C
     frames = [part.frame.stored for part in parts]
     table = b"".join(
         [
-            _ROW.pack(p.kind, p.encoding, p.block, p.frame.raw_bytes, len(f), zlib.crc32(f))
+            _ROW.pack(p.kind, p.encoding, p.block, p.frame.raw_bytes, len(f), crc32(f))
             for p, f in zip(parts, frames, strict=True)
         ]
     )
@@ -429,7 +429,7 @@ def _assemble(fields: tuple[int, ...], parts: Sequence[_EncodedPart]) -> tuple[C
         *fields,
         0,
     )
-    data = b"".join([fixed, _CRC.pack(zlib.crc32(table, zlib.crc32(fixed))), table, *frames])
+    data = b"".join([fixed, _CRC.pack(crc32(table, crc32(fixed))), table, *frames])
     return decode_head(data), data
 
 
@@ -453,7 +453,7 @@ def decode_head(data: bytes) -> ChunkHead:
     if size != HEAD_BYTES + part_count * _ROW.size or size > len(data):
         raise ValueError("chunk head: its size does not hold")
     table = data[HEAD_BYTES:size]
-    crc = zlib.crc32(table, zlib.crc32(data[: _HEAD.size]))
+    crc = crc32(table, crc32(data[: _HEAD.size]))
     if crc != _CRC.unpack_from(data, _HEAD.size)[0]:
         raise ValueError("chunk head: checksum does not match")
     if not _OLDEST <= version <= VERSION:
@@ -484,7 +484,7 @@ def decode_head(data: bytes) -> ChunkHead:
 
 def decode_part(ref: PartRef, stored: bytes) -> bytes:
     """The raw bytes of a part. Raises ValueError where its checksum does not match."""
-    if len(stored) != ref.stored_bytes or zlib.crc32(stored) != ref.crc:
+    if len(stored) != ref.stored_bytes or crc32(stored) != ref.crc:
         raise ValueError("chunk part: checksum does not match")
     return decompress(stored, ref.raw_bytes)
 

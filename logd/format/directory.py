@@ -20,13 +20,13 @@ Value, 100 bytes, little-endian (the key is the first sequence number, 8 bytes b
 """
 
 import struct
-import zlib
 from collections.abc import Sequence
 from typing import Final
 
 import msgspec
 
 from logd.entry import Seq
+from logd.format.checksum import crc32
 from logd.format.chunk import ChunkHead, IdempotencyRecord
 
 _ROW: Final = struct.Struct("<QIIQQQIIqq4IQq")
@@ -102,12 +102,12 @@ def encode_row(row: ChunkRow) -> bytes:
         row.source_bytes,
         row.last_record_ns,
     )
-    return fixed + _CRC.pack(zlib.crc32(fixed))
+    return fixed + _CRC.pack(crc32(fixed))
 
 
 def decode_row(value: bytes) -> ChunkRow:
     """Raises ValueError where the checksum does not match."""
-    if len(value) != ROW_BYTES or zlib.crc32(value[: _ROW.size]) != _CRC.unpack_from(value, 96)[0]:
+    if len(value) != ROW_BYTES or crc32(value[: _ROW.size]) != _CRC.unpack_from(value, 96)[0]:
         raise ValueError("directory row: checksum does not match")
     (
         segment_seq, number, head_bytes, offset, chunk_bytes, first_seq, count, records,

@@ -17,12 +17,12 @@ A value is derived: one that fails a check is rebuilt from its chunk.
 """
 
 import struct
-import zlib
 from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
 
+from logd.format.checksum import crc32
 from logd.format.columns import compress, decompress
 
 VERSION: Final = 3
@@ -41,10 +41,10 @@ def encode_pages(
     directory["key"] = keys
     directory["raw"] = [sum(map(len, page)) for page in pages]
     directory["stored"] = [len(frame) for frame in frames]
-    directory["crc"] = [zlib.crc32(frame) for frame in frames]
+    directory["crc"] = [crc32(frame) for frame in frames]
     rows = directory.tobytes()
     fields = (magic, VERSION, 0, len(pages), len(head))
-    crc = zlib.crc32(head, zlib.crc32(rows, zlib.crc32(_HEADER.pack(*fields, 0)[:16])))
+    crc = crc32(head, crc32(rows, crc32(_HEADER.pack(*fields, 0)[:16])))
     return b"".join([_HEADER.pack(*fields, crc), rows, head, *frames])
 
 
@@ -63,7 +63,7 @@ class PageDirectory:
             raise ValueError("paged value: the header does not hold")
         rows = bytes(value[_HEADER.size : start])
         self.head = bytes(value[start : start + head_size])
-        if zlib.crc32(self.head, zlib.crc32(rows, zlib.crc32(value[:16]))) != crc:
+        if crc32(self.head, crc32(rows, crc32(value[:16]))) != crc:
             raise ValueError("paged value: checksum of the directory does not match")
         self._rows = np.frombuffer(rows, _ROW)
         self.keys = np.ascontiguousarray(self._rows["key"])
@@ -86,6 +86,6 @@ class PageDirectory:
         _, raw, stored, crc = self._rows[index].item()
         offset = int(self._offsets[index])
         frame = value[offset : offset + stored]
-        if zlib.crc32(frame) != crc:
+        if crc32(frame) != crc:
             raise ValueError(f"paged value: checksum of page {index} does not match")
         return decompress(frame, raw)

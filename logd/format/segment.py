@@ -18,12 +18,12 @@ then chunks (`chunk.py`), one behind the other.
 
 import struct
 import uuid
-import zlib
 from typing import Final
 
 import msgspec
 
 from logd.entry import ProjectId, Seq
+from logd.format.checksum import crc32
 
 MAGIC: Final = b"LOGDSEG\0"
 VERSION: Final = 2
@@ -44,7 +44,7 @@ def encode_header(project: ProjectId, first_seq: Seq, created_ns: int) -> bytes:
     fixed = _HEADER.pack(
         MAGIC, VERSION, HEADER_BYTES, 0, uuid.UUID(project).bytes, first_seq, created_ns, 0
     )
-    return fixed + _CRC.pack(zlib.crc32(fixed))
+    return fixed + _CRC.pack(crc32(fixed))
 
 
 def decode_header(data: bytes) -> SegmentHeader:
@@ -52,7 +52,7 @@ def decode_header(data: bytes) -> SegmentHeader:
     if len(data) < HEADER_BYTES or data[:8] != MAGIC:
         raise ValueError("not a segment file: no header")
     fixed = data[: _HEADER.size]
-    if zlib.crc32(fixed) != _CRC.unpack_from(data, _HEADER.size)[0]:
+    if crc32(fixed) != _CRC.unpack_from(data, _HEADER.size)[0]:
         raise ValueError("header checksum does not match")
     _, version, _, _, project, first_seq, created_ns, _ = _HEADER.unpack(fixed)
     return SegmentHeader(

@@ -6,6 +6,7 @@
 one empty text look alike.
 """
 
+import contextlib
 from collections.abc import Sequence
 from typing import Final
 
@@ -28,6 +29,15 @@ def join_texts(texts: Sequence[str]) -> bytes:
 def join_ascii(texts: Sequence[str]) -> bytes:
     """The separated form of texts that are known to be ASCII."""
     return "\xfe".join(texts).encode("latin-1")
+
+
+def join_names(texts: Sequence[str]) -> bytes:
+    """The separated form of texts that are ASCII, as a rule all of them."""
+    with contextlib.suppress(UnicodeEncodeError):
+        blob = join_ascii(texts)
+        if np.count_nonzero(np.frombuffer(blob, np.int8) < 0) == len(texts) - 1:
+            return blob
+    return join_texts(texts)
 
 
 def edges(blob: bytes, count: int) -> Int64s:
@@ -56,6 +66,16 @@ def longest(blob: bytes, count: int) -> int:
     if count < 2:
         return len(blob)
     return int(np.diff(edges(blob, count)).max()) - 1
+
+
+def is_any_longer(blob: bytes, count: int, size: int) -> bool:
+    """Whether a text has more than `size` bytes (at least one)."""
+    # Two separators in neighbouring stretches are less than two stretches apart.
+    stretch = (size + 2) // 2
+    starts = range(0, len(blob) - stretch, stretch)
+    if all([blob.find(SEPARATOR, start, start + stretch) >= 0 for start in starts]):
+        return False
+    return longest(blob, count) > size
 
 
 class Numbering(dict[bytes, int]):

@@ -34,13 +34,13 @@ file are room that was not written to yet.
 
 import struct
 import uuid
-import zlib
 from collections.abc import Iterator
 from typing import Final
 
 import msgspec
 
 from logd.entry import ProjectId, Seq
+from logd.format.checksum import crc32
 
 MAGIC: Final = b"LOGDWAL\0"
 VERSION: Final = 1
@@ -88,7 +88,7 @@ class Damage(msgspec.Struct, frozen=True):
 
 def encode_header(project: ProjectId, first_seq: Seq) -> bytes:
     fixed = _HEADER.pack(MAGIC, VERSION, HEADER_BYTES, 0, uuid.UUID(project).bytes, first_seq, 0)
-    return fixed + _CRC.pack(zlib.crc32(fixed))
+    return fixed + _CRC.pack(crc32(fixed))
 
 
 def decode_header(data: bytes) -> tuple[ProjectId, Seq, int]:
@@ -99,7 +99,7 @@ def decode_header(data: bytes) -> tuple[ProjectId, Seq, int]:
     if len(data) < HEADER_BYTES or data[:8] != MAGIC:
         raise ValueError("not a WAL file: no header")
     fixed = data[: HEADER_BYTES - 4]
-    if zlib.crc32(fixed) != _CRC.unpack_from(data, HEADER_BYTES - 4)[0]:
+    if crc32(fixed) != _CRC.unpack_from(data, HEADER_BYTES - 4)[0]:
         raise ValueError("header checksum does not match")
     _, version, _, _, project, first_seq, _ = _HEADER.unpack(fixed)
     return ProjectId(str(uuid.UUID(bytes=project))), Seq(first_seq), version
@@ -115,7 +115,7 @@ def encode_frame(frame: Frame) -> list[bytes]:
     fixed = _FRAME.pack(
         MARKER, flags, len(frame.body), frame.count, frame.first_seq, frame.received_ns
     )
-    crc = zlib.crc32(frame.body, zlib.crc32(extra, zlib.crc32(fixed)))
+    crc = crc32(frame.body, crc32(extra, crc32(fixed)))
     return [fixed + _CRC.pack(crc) + extra, frame.body]
 
 
@@ -154,13 +154,13 @@ def _frame_at(data: bytes, offset: int) -> tuple[Frame, int] | None:
     if marker != MARKER or flags > 3 or stop > len(data) or count == 0:
         return None
     body = data[start:stop]
-    found = zlib.crc32(data[offset : offset + _FRAME.size])
+    found = crc32(data[offset : offset + _FRAME.size])
     idempotency = None
     if flags & _IDEMPOTENT:
         extra = data[offset + FRAME_BYTES : start]
-        found = zlib.crc32(extra, found)
+        found = crc32(extra, found)
         idempotency = Idempotency(extra[:DIGEST_BYTES], extra[DIGEST_BYTES:])
-    if zlib.crc32(body, found) != crc:
+    if crc32(body, found) != crc:
         return None
     ndjson = bool(flags & _NDJSON)
     return Frame(first_seq, count, received_ns, ndjson, body, idempotency), stop

@@ -2,7 +2,7 @@ import itertools
 
 import pytest
 from format_samples import messages, unhurried
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from logd.format.separated import (
@@ -10,6 +10,8 @@ from logd.format.separated import (
     Numbering,
     concatenate,
     edges,
+    is_any_longer,
+    join_names,
     join_texts,
     longest,
 )
@@ -53,6 +55,25 @@ def test_another_count_than_that_of_the_texts_is_refused(texts: list[str], count
 @given(TEXTS)
 def test_the_longest_is_measured_in_bytes(texts: list[str]) -> None:
     assert longest(join_texts(texts), len(texts)) == max(len(text.encode()) for text in texts)
+
+
+@unhurried
+@given(
+    st.lists(st.integers(0, 40).map(lambda size: "a" * size), min_size=1, max_size=40),
+    st.integers(1, 45),
+)
+def test_a_text_that_is_too_long_is_noticed_wherever_it_lies(texts: list[str], size: int) -> None:
+    assert is_any_longer(join_texts(texts), len(texts), size) == any(len(t) > size for t in texts)
+
+
+@unhurried
+@given(TEXTS)
+@example(["\xfe"])
+@example(["a", "\xfe", "b"])
+@example(["a", "\u1234"])
+@example(["", ""])
+def test_names_are_joined_as_other_texts(texts: list[str]) -> None:
+    assert join_names(texts) == join_texts(texts)
 
 
 @unhurried
