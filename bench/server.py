@@ -5,7 +5,7 @@ import signal
 import socket
 import subprocess
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -29,7 +29,10 @@ def free_port() -> int:
 class Server:
     """One run of a server, in a process group of its own so that nothing of it can stay behind."""
 
-    def __init__(self, command: Sequence[str], log: Path) -> None:
+    def __init__(
+        self, command: Sequence[str], log: Path, environment: Mapping[str, str] | None = None
+    ) -> None:
+        """`environment`: None for this process' own."""
         self._log = log
         self._started = time.monotonic()
         with log.open("ab") as output:
@@ -38,6 +41,7 @@ class Server:
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=output,
+                env=environment,
                 start_new_session=True,
             )
 

@@ -138,7 +138,8 @@ class HttpPeer(ABC):
         is_new = not any(data.iterdir())
         if self._remote is None:
             self.address = Address("127.0.0.1", free_port())
-            self._server = Server(self.command(data), data.parent / f"{data.name}.log")
+            log = data.parent / f"{data.name}.log"
+            self._server = Server(self.command(data), log, self.environment(data.parent))
         self._connection = Connection(self.address)
         seconds = self._server.wait_ready(self._is_ready) if self._server else 0.0
         self.ready_memory = memory(self._server.pid) if self._server else None
@@ -222,6 +223,11 @@ class HttpPeer(ABC):
     @abstractmethod
     def command(self, data: Path) -> list[str]:
         """The command line that serves `data` on `self.address`."""
+
+    def environment(self, work: Path) -> dict[str, str] | None:
+        """What the server is started with, None for what this process has. `work`: a directory of
+        the benchmark, which goes when it ends."""
+        return None
 
     @abstractmethod
     def readiness(self) -> bytes:

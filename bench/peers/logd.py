@@ -1,6 +1,7 @@
 """logd, through its command line and its HTTP interface."""
 
 import json
+import os
 import secrets
 import subprocess
 import sys
@@ -76,6 +77,12 @@ class Logd(HttpPeer):
         ]
 
     _options: tuple[str, ...] = ()
+
+    def environment(self, work: Path) -> dict[str, str]:
+        """As where it is installed: its modules are compiled once, not at every start, also where
+        this tree must not be written to."""
+        others = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
+        return {**others, "PYTHONPYCACHEPREFIX": str(work / "bytecode")}
 
     def readiness(self) -> bytes:
         return get("/readyz", self.address)
