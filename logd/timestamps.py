@@ -141,7 +141,11 @@ def _fraction_ns(digits: str) -> int:
 def format_timestamp(ts_ns: int) -> str:
     """UTC with `Z` and 3, 6 or 9 fraction digits, as few as hold the value."""
     seconds, fraction_ns = divmod(ts_ns, _S)
-    return f"{_to_second(seconds)}.{_fraction(fraction_ns)}Z"
+    if not fraction_ns % 1_000_000:  # as most have it
+        return f"{_to_second(seconds)}.{fraction_ns // 1_000_000:03}Z"
+    if not fraction_ns % 1000:
+        return f"{_to_second(seconds)}.{fraction_ns // 1000:06}Z"
+    return f"{_to_second(seconds)}.{fraction_ns:09}Z"
 
 
 @functools.lru_cache(maxsize=4096)
@@ -151,14 +155,6 @@ def _to_second(seconds: int) -> str:
     minutes, second = divmod(seconds, 60)
     date = datetime.date.fromordinal(_EPOCH_DAY + days).isoformat()
     return f"{date}T{minutes // 60:02}:{minutes % 60:02}:{second:02}"
-
-
-def _fraction(fraction_ns: int) -> str:
-    if fraction_ns % 1000:
-        return f"{fraction_ns:09}"
-    if fraction_ns % 1_000_000:
-        return f"{fraction_ns // 1000:06}"
-    return f"{fraction_ns // 1_000_000:03}"
 
 
 # ---------------------------------------------------------------- many at once

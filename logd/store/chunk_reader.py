@@ -345,7 +345,7 @@ class ChunkReader:
         if len(rows) > _PAGE_ROWS:
             return self._read_entries(rows, check)
         numbers = rows.tolist()
-        found = [self.cached_already(("entry", row)) for row in numbers]
+        found = self._cache.peek_each([(*self._key, ("entry", row)) for row in numbers])
         missing = [row for row, entry in zip(numbers, found, strict=True) if entry is None]
         if missing:
             entries = self._read_entries(np.array(missing, np.int64), check)
