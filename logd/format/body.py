@@ -61,6 +61,7 @@ __all__ = [
 ]
 
 _OPENING_BRACE: Final = ord("{")
+_NEXT_OBJECT: Final = SEPARATOR + b"{"
 _FLAT_BYTES: Final = 2 * (MAX_NESTING - 1)  # a shorter meta has not the brackets to nest too deeply
 
 _FAST_TAG_LISTS: Final = 4096
@@ -284,6 +285,8 @@ def _timestamps(texts: list[str | UnsetType], received_ns: int | Int64s) -> Int6
 
 def _are_metas_good(metas: bytes, count: int) -> bool:
     """Whether all of at least one are what `_is_meta_good` wants."""
+    if len(metas) <= _FLAT_BYTES:  # arrays would cost more
+        return metas.startswith(b"{") and metas.count(_NEXT_OBJECT) == count - 1
     at = edges(metas, count)
     if (np.frombuffer(metas, np.uint8).take(at[:-1]) != _OPENING_BRACE).any():
         return False

@@ -16,6 +16,8 @@ import numpy.typing as npt
 SEPARATOR: Final = b"\xfe"
 _SEPARATOR_CODE: Final = 0xFE
 
+_FEW: Final = 64  # texts: each is looked at in less time than an array costs
+
 Int64s = npt.NDArray[np.int64]
 
 
@@ -33,6 +35,8 @@ def join_ascii(texts: Sequence[str]) -> bytes:
 
 def join_names(texts: Sequence[str]) -> bytes:
     """The separated form of texts that are ASCII, as a rule all of them."""
+    if len(texts) < _FEW:
+        return join_texts(texts)
     with contextlib.suppress(UnicodeEncodeError):
         blob = join_ascii(texts)
         if np.count_nonzero(np.frombuffer(blob, np.int8) < 0) == len(texts) - 1:

@@ -74,6 +74,8 @@ def test_a_text_that_is_too_long_is_noticed_wherever_it_lies(texts: list[str], s
 @example(["", ""])
 def test_names_are_joined_as_other_texts(texts: list[str]) -> None:
     assert join_names(texts) == join_texts(texts)
+    for others in (["a"] * 100, ["\xe9"] * 100):
+        assert join_names([*others, *texts]) == join_texts([*others, *texts])
 
 
 @unhurried

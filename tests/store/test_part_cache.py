@@ -114,6 +114,22 @@ def test_what_passes_is_kept_from_the_second_time_on() -> None:
     assert cache.peek("a") == "a"
 
 
+def test_several_are_looked_for_at_once() -> None:
+    cache, loads = PartCache(MIB), Loads()
+    for key in ("a", "b"):
+        cache.get(key, loads.of(key, 100))
+    assert cache.peek_each(["b", "c", "a"]) == ["b", None, "a"]
+    assert cache.peek_each([]) == []
+
+
+def test_what_is_looked_for_among_several_counts_as_used() -> None:
+    cache, loads = PartCache(MIB), Loads()
+    for key in range(40):
+        cache.get(key, loads.of(key, 50 * KIB))
+        cache.peek_each([0])
+    assert cache.peek(0) == 0
+
+
 def test_what_passes_takes_next_to_nothing() -> None:
     cache, loads = PartCache(MIB), Loads()
     for key in range(100):
