@@ -303,7 +303,7 @@ _METHOD = """\
   limits on the age of entries). Client and server share the machine's cores.
 - Every peer gets the same entries from the same client: raw sockets, kept-alive connections,
   requests encoded to a file before the clock starts. The client's own CPU is shown.
-- What logd's modules compile to is kept from its first start on, as where it is installed.
+- logd's modules are compiled before its first start, as where it is installed.
 - Rates run from the first byte sent to the last acknowledgement. CPU "with indexing" counts the
   server's processes until they have been quiet for twelve seconds.
 - Times of questions run from the request's first byte to the response's last; decoding is not
