@@ -61,7 +61,6 @@ __all__ = [
 ]
 
 _OPENING_BRACE: Final = ord("{")
-_NEXT_OBJECT: Final = SEPARATOR + b"{"
 _FLAT_BYTES: Final = 2 * (MAX_NESTING - 1)  # a shorter meta has not the brackets to nest too deeply
 
 _FAST_TAG_LISTS: Final = 4096
@@ -285,14 +284,12 @@ def _timestamps(texts: list[str | UnsetType], received_ns: int | Int64s) -> Int6
 
 def _are_metas_good(metas: bytes, count: int) -> bool:
     """Whether all of at least one are what `_is_meta_good` wants."""
-    if len(metas) <= _FLAT_BYTES:  # arrays would cost more
-        return metas.startswith(b"{") and metas.count(_NEXT_OBJECT) == count - 1
-    at = edges(metas, count)
-    if (np.frombuffer(metas, np.uint8).take(at[:-1]) != _OPENING_BRACE).any():
-        return False
-    return int((at[1:] - at[:-1]).max()) <= _FLAT_BYTES or all(
-        map(_is_meta_good, metas.split(SEPARATOR))
-    )
+    if len(metas) > _FLAT_BYTES:  # for less, arrays would cost more than a look at each
+        at = edges(metas, count)
+        are_objects = np.frombuffer(metas, np.uint8).take(at[:-1]) == _OPENING_BRACE
+        if are_objects.all() and int((at[1:] - at[:-1]).max()) <= _FLAT_BYTES:
+            return True
+    return all(map(_is_meta_good, metas.split(SEPARATOR)))
 
 
 def _is_meta_good(meta: bytes) -> bool:

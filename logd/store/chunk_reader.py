@@ -1,6 +1,6 @@
 """Reading a chunk: columns on demand, through the cache; rows back into entries."""
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from functools import partial
 from typing import Any, Final, TypeVar, cast
 
@@ -255,6 +255,10 @@ class ChunkReader:
         """A value of this chunk if it is cached."""
         return self._cache.peek((*self._key, key))
 
+    def cached_already_each(self, keys: Iterable[Hashable]) -> list[object | None]:
+        """The same of several, looked for together."""
+        return self._cache.peek_each([(*self._key, key) for key in keys])
+
     def plain_metas(self, block: int) -> tuple[bytes, Int64s]:
         """(separated metas of the block's rows, their edges)."""
 
@@ -311,7 +315,7 @@ class ChunkReader:
     def _messages_of_page(self, rows: Int64s) -> list[bytes]:
         """Those of rows; what is not remembered need not be, as the entries are."""
         if len(rows) <= _FEW_ROWS:
-            known = [self.cached_already(("message", row)) for row in rows.tolist()]
+            known = self.cached_already_each([("message", row) for row in rows.tolist()])
             if None not in known:
                 return cast(list[bytes], known)
         return self.messages_column().texts(rows)
@@ -345,7 +349,7 @@ class ChunkReader:
         if len(rows) > _PAGE_ROWS:
             return self._read_entries(rows, check)
         numbers = rows.tolist()
-        found = self._cache.peek_each([(*self._key, ("entry", row)) for row in numbers])
+        found = self.cached_already_each([("entry", row) for row in numbers])
         missing = [row for row, entry in zip(numbers, found, strict=True) if entry is None]
         if missing:
             entries = self._read_entries(np.array(missing, np.int64), check)

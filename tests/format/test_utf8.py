@@ -14,6 +14,10 @@ PIECES = st.one_of(
 )
 
 
+MUCH = 70_000
+"""Bytes of which not all are decoded; less may be."""
+
+
 def by_decoding(data: bytes) -> bool:
     try:
         data.decode()
@@ -23,18 +27,19 @@ def by_decoding(data: bytes) -> bool:
 
 
 @unhurried
-@given(st.lists(PIECES, max_size=12))
-def test_bytes_are_judged_as_by_decoding_them(pieces: Sequence[bytes]) -> None:
+@given(st.lists(PIECES, max_size=12), st.integers(MUCH, MUCH + 600))
+def test_bytes_are_judged_as_by_decoding_them(pieces: Sequence[bytes], others: int) -> None:
     data = b"".join(pieces)
-    assert is_utf8(data) == by_decoding(data)
+    for whole in (data, b"a" * others + data, data + b"a" * others):
+        assert is_utf8(whole) == by_decoding(whole)
 
 
 @pytest.mark.parametrize("character", ["é", "€", "🙂"])
-@pytest.mark.parametrize("size", [0, 7, 8, 255, 256, 257, 4096, 100_000])
+@pytest.mark.parametrize("size", [0, 7, 8, 255, 256, 257, 4096, 100_000, 100_255])
 def test_a_character_is_found_whole_and_cut_at_any_place(character: str, size: int) -> None:
     encoded = character.encode()
     for shift in range(9):
-        before, behind = b"a" * (size + shift), b"b" * (300 - shift)
+        before, behind = b"a" * (size + shift), b"b" * (MUCH - shift)
         assert is_utf8(before + encoded + behind)
         assert is_utf8(before + encoded)
         assert not is_utf8(before + encoded[:-1] + behind)
