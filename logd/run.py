@@ -24,6 +24,7 @@ import trio
 import logd
 from logd.allocator import set_up_allocator
 from logd.api.dispatch import Api
+from logd.api.log_pages import LogPages
 from logd.api.openapi import document
 from logd.api.routes import ROUTES
 from logd.api.service import Services
@@ -149,6 +150,7 @@ async def serve(
                 identity=identity,
                 ingest=logs.ingest,
                 queries=logs.queries,
+                pages=LogPages(config.max_body_bytes),
                 deputy=logs.deputy,
                 random_bytes=os.urandom,
                 max_body_bytes=config.max_body_bytes,

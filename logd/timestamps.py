@@ -138,7 +138,6 @@ def _fraction_ns(digits: str) -> int:
     return int(digits) * _LAST_DIGIT_NS[len(digits) - 1]
 
 
-@functools.lru_cache(maxsize=4096)  # the newest entries are shown again and again
 def format_timestamp(ts_ns: int) -> str:
     """UTC with `Z` and 3, 6 or 9 fraction digits, as few as hold the value."""
     seconds, fraction_ns = divmod(ts_ns, _S)

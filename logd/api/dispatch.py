@@ -95,7 +95,7 @@ class Api:
         else:
             control.user_of(principal)
 
-    def _query(self, route: Route, head: Head) -> dict[str, str]:
+    def _query(self, route: Route, head: Head) -> Mapping[str, str]:
         known = self._parameters.get(route.name)
         if known is None or not head.query:
             return {}

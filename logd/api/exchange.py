@@ -76,7 +76,7 @@ class Call(msgspec.Struct, frozen=True):
 
     head: Head
     params: dict[str, str]
-    query: dict[str, str]
+    query: Mapping[str, str]
     principal: Principal | None
     body: bytes
     hold: Callable[[int], None]

@@ -6,6 +6,7 @@ lock: so the event loop goes on. It counts against the memory for bodies until i
 """
 
 from collections.abc import Iterator, Sequence
+from itertools import repeat
 from typing import Final
 
 import msgspec
@@ -13,56 +14,87 @@ import trio
 from msgspec import UNSET
 
 from logd.api import log_schema
-from logd.api.exchange import Call, Response, json_response, raw_json_response
+from logd.api.exchange import Call, Response, raw_json_response
 from logd.daemon.queries import Page
-from logd.entry import Entry, ProjectId
+from logd.entry import Entry, ProjectId, Seq
+from logd.format.logid import log_id
 
 SLICE_BYTES: Final = 1 << 20
 """What is encoded without a pause, in about a millisecond. A smaller page is one slice."""
 
 _FIXED_BYTES: Final = 200  # names, ids and the time, of an entry
 _START: Final = b'{"logs":['
+_REMEMBERED_BYTES: Final = 1 << 19
+_LARGEST_BYTES: Final = 1024  # of a text that is remembered: a page of them is one slice
+_TEXT_BYTES: Final = 250  # what a text that is remembered takes besides its bytes
 _encoder: Final = msgspec.json.Encoder()
 
+_Key = tuple[ProjectId, Seq]
 
-async def page_response(
-    project: ProjectId, page: Page, call: Call, max_held_bytes: int
-) -> Response:
-    """`max_held_bytes`: what a page counts against the memory for bodies at most, so that there is
-    always room for one. Raises Overloaded."""
-    size = sum(map(_size_bytes, page.rows))
-    if size <= SLICE_BYTES:
-        return json_response(
-            _wire_page(page, tuple(_wire_entries(project, page, 0, len(page.rows))))
-        )
-    call.hold(min(size, max_held_bytes))
+
+class LogPages:
+    """Writes pages. What small entries are as JSON is remembered for a while: who looks at a log
+    asks for its newest again and again."""
+
+    def __init__(self, max_held_bytes: int) -> None:
+        """`max_held_bytes`: what a page counts against the memory for bodies at most, so that there
+        is always room for one."""
+        self._max_held_bytes = max_held_bytes
+        self._texts: dict[_Key, bytes] = {}
+        self._size_bytes = 0
+
+    async def response(self, project: ProjectId, page: Page, call: Call) -> Response:
+        """Raises Overloaded."""
+        keys = list(zip(repeat(project), [entry.seq for entry in page.rows]))
+        try:
+            texts = [self._texts[key] for key in keys]
+        except KeyError:
+            size = sum(map(_size_bytes, page.rows))
+            if size > SLICE_BYTES:
+                call.hold(min(size, self._max_held_bytes))
+                return await _in_slices(project, page)
+            texts = list(map(self._text, keys, page.rows))
+        return raw_json_response(b"%b%b%b" % (_START, b",".join(texts), _end(page)))
+
+    def _text(self, key: _Key, entry: Entry) -> bytes:
+        known = self._texts.get(key)
+        if known is not None:
+            return known
+        text = _encoder.encode(_wire_entry(key[0], entry))
+        if len(text) <= _LARGEST_BYTES:
+            self._texts[key] = text
+            self._size_bytes += len(text) + _TEXT_BYTES
+            while self._size_bytes > _REMEMBERED_BYTES:
+                oldest = next(iter(self._texts))
+                self._size_bytes -= len(self._texts.pop(oldest)) + _TEXT_BYTES
+        return text
+
+
+async def _in_slices(project: ProjectId, page: Page) -> Response:
     pieces = [_START]
     first = 0
     for last in _slices(page.rows):
-        entries = _encoder.encode(_wire_entries(project, page, first, last))
+        entries = _encoder.encode([_wire_entry(project, entry) for entry in page.rows[first:last]])
         pieces += [entries[1:-1], b","]
         first = last
         await trio.lowlevel.checkpoint()
-    pieces[-1] = _encoder.encode(_wire_page(page, ()))[len(_START) :]
+    pieces[-1] = _end(page)
     return raw_json_response(await trio.to_thread.run_sync(b"".join, pieces))
 
 
-def _wire_page(page: Page, logs: tuple[log_schema.LogEntry, ...]) -> log_schema.LogPage:
-    return log_schema.LogPage(
-        logs=logs,
+def _end(page: Page) -> bytes:
+    """What follows the last entry."""
+    without_entries = log_schema.LogPage(
+        logs=(),
         next_cursor=page.next_cursor,
         total=page.total,
         partial=True if page.damaged else UNSET,
     )
+    return _encoder.encode(without_entries)[len(_START) :]
 
 
-def _wire_entries(
-    project: ProjectId, page: Page, first: int, last: int
-) -> list[log_schema.LogEntry]:
-    return [
-        log_schema.log_entry(project, log_id, entry)
-        for log_id, entry in zip(page.ids[first:last], page.rows[first:last], strict=True)
-    ]
+def _wire_entry(project: ProjectId, entry: Entry) -> log_schema.LogEntry:
+    return log_schema.log_entry(project, log_id(project, entry.seq), entry)
 
 
 def _slices(rows: Sequence[Entry]) -> Iterator[int]:

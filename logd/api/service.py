@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from logd.api.errors import Unauthenticated
 from logd.api.exchange import Call
+from logd.api.log_pages import LogPages
 from logd.control.model import UserId
 from logd.control.store import Control
 from logd.daemon.deputy import Deputy
@@ -23,6 +24,7 @@ class Services:
     identity: Identity
     ingest: Ingest
     queries: Queries
+    pages: LogPages
     deputy: Deputy
     random_bytes: RandomBytes
     max_body_bytes: int

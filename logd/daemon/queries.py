@@ -9,7 +9,7 @@ from logd.daemon.desks import Desks
 from logd.daemon.threads import WorkPool
 from logd.entry import Entry, ProjectId, Seq
 from logd.errors import BadQuery, NoSuchEntry, Overloaded
-from logd.format.logid import log_ids, parse_log_id
+from logd.format.logid import parse_log_id
 from logd.query.ast import Filter
 from logd.query.cursor import Cursor, decode, encode, filter_digest
 from logd.store.chunk_scans import Scanner
@@ -22,10 +22,9 @@ _MAX_WAITING_QUERIES: Final = 256
 
 
 class Page(msgspec.Struct, frozen=True):
-    """Rows newest first with their ids. `damaged`: something could not be read and is missing."""
+    """Rows newest first. `damaged`: something could not be read and is missing."""
 
     rows: tuple[Entry, ...]
-    ids: tuple[str, ...]
     next_cursor: str | None
     total: int
     damaged: bool
@@ -101,7 +100,6 @@ def _page(project: ProjectId, found: Found, total: int, pinned: Seq, digest: byt
         following = encode(Cursor(pinned, ts_ns, seq, total), project, digest)
     return Page(
         rows=found.entries,
-        ids=log_ids(project, [entry.seq for entry in found.entries]),
         next_cursor=following,
         total=total,
         damaged=bool(found.damage),

@@ -8,7 +8,6 @@ Q: the sequence number, 48 bits.
 
 import hashlib
 import re
-from collections.abc import Iterable
 from functools import lru_cache
 from typing import Final
 
@@ -32,11 +31,6 @@ def id_prefix(project: ProjectId) -> str:
 
 def log_id(project: ProjectId, seq: Seq) -> str:
     return f"{id_prefix(project)}{seq:012x}"
-
-
-def log_ids(project: ProjectId, seqs: Iterable[Seq]) -> tuple[str, ...]:
-    prefix = id_prefix(project)
-    return tuple([f"{prefix}{seq:012x}" for seq in seqs])
 
 
 def parse_log_id(project: ProjectId, text: str) -> Seq | None:

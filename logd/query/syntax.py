@@ -22,6 +22,7 @@ Not of a Not.
 import enum
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import Final
 
 import msgspec
@@ -35,6 +36,8 @@ MAX_TERMS: Final = 256
 MAX_NESTING: Final = 64
 """Parentheses within parentheses; it bounds the depth of the recursion here and in the tree."""
 
+_USUAL_CHARS: Final = 256
+
 
 def parse_search(text: str) -> Node | None:
     """The tree of a search, None if it is blank. Raises BadQuery."""
@@ -45,6 +48,16 @@ def parse_search(text: str) -> Node | None:
         text.encode()
     except UnicodeEncodeError as error:
         raise _bad("invalid_text", "a lone surrogate is not text", error.start) from None
+    return _usual_search(text) if len(text) <= _USUAL_CHARS else _parse(text)
+
+
+@lru_cache(maxsize=256)
+def _usual_search(text: str) -> Node | None:
+    """A dashboard asks the same every few seconds."""
+    return _parse(text)
+
+
+def _parse(text: str) -> Node | None:
     tokens = list(_tokens(text))
     return _Parser(tokens).parse() if len(tokens) > 1 else None
 

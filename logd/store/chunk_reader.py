@@ -348,6 +348,17 @@ class ChunkReader:
         `check()` is called between slices of work and raises to end it."""
         if len(rows) > _PAGE_ROWS:
             return self._read_entries(rows, check)
+        if len(rows) <= _FEW_ROWS:
+            return self._remembered_entries(rows, check)
+
+        def load() -> tuple[list[Entry], int]:
+            entries = self._remembered_entries(rows, check)
+            return entries, rows.nbytes + sum(map(_entry_bytes, entries))
+
+        return self.cached_passing(("entries", rows.tobytes()), load)
+
+    def _remembered_entries(self, rows: Int64s, check: Check) -> list[Entry]:
+        """One by one: the next page may hold some of them."""
         numbers = rows.tolist()
         found = self.cached_already_each([("entry", row) for row in numbers])
         missing = [row for row, entry in zip(numbers, found, strict=True) if entry is None]
@@ -396,8 +407,13 @@ def _sized_text(text: bytes) -> tuple[bytes, int]:
 
 
 def _sized(entry: Entry) -> tuple[Entry, int]:
+    return entry, _entry_bytes(entry)
+
+
+def _entry_bytes(entry: Entry) -> int:
+    """Memory that it takes, about."""
     texts = len(entry.message) + len(entry.source)  # a character takes up to four bytes
-    return entry, 500 + 4 * texts + len(entry.tags) + len(entry.meta)
+    return 500 + 4 * texts + len(entry.tags) + len(entry.meta)
 
 
 def read_head(file: File, offset: int) -> ChunkHead:

@@ -1,6 +1,7 @@
 """The newest rows of a listing, gathered from part after part."""
 
-from collections.abc import Callable
+import itertools
+from collections.abc import Callable, Iterator
 from typing import Final, Protocol
 
 import msgspec
@@ -37,6 +38,7 @@ class Page:
     def __init__(self, limit: int) -> None:
         self._limit = limit
         self._found: list[Candidates] = []
+        self._count = 0
         self._oldest: int | None = None
 
     def wants(self, max_ts_ns: int) -> bool:
@@ -47,37 +49,40 @@ class Page:
         if not len(candidates.rows):
             return
         self._found.append(candidates)
-        if sum(len(c.rows) for c in self._found) >= self._limit:
+        self._count += len(candidates.rows)
+        if self._count >= self._limit:
             self._keep_newest()
 
     def _keep_newest(self) -> None:
         """Drop what is not among the newest, so that the page never holds much more."""
-        owner, order = self._order()
-        keep = order[: self._limit]
-        times = np.concatenate([c.times for c in self._found])
-        self._oldest = int(times[keep[-1]])
-        chosen = np.zeros(len(owner), np.bool_)
-        chosen[keep] = True
-        kept = []
-        for number, candidates in enumerate(self._found):
-            mine = chosen[owner == number]
-            if mine.any():
-                kept.append(
-                    Candidates(
-                        candidates.part,
-                        candidates.rows[mine],
-                        candidates.times[mine],
-                        candidates.seqs[mine],
-                    )
-                )
-        self._found = kept
+        if self._count == self._limit:
+            self._oldest = min(int(c.times.min()) for c in self._found)
+            return
+        newest = self._newest(self._limit)
+        self._oldest = int(newest.times[-1])
+        self._found = [
+            Candidates(part, newest.rows[mine], newest.times[mine], newest.seqs[mine])
+            for part, mine in self._by_part(newest)
+        ]
+        self._count = self._limit
 
-    def _order(self) -> tuple[Int64s, Int64s]:
-        """(which part each candidate is of, positions newest first)."""
-        owner = np.repeat(np.arange(len(self._found)), [len(c.rows) for c in self._found])
-        times = np.concatenate([c.times for c in self._found])
-        seqs = np.concatenate([c.seqs for c in self._found])
-        return owner, np.lexsort((seqs, times))[::-1]
+    def _newest(self, count: int) -> "_Newest":
+        """The newest `count` of what was found."""
+        found = self._found
+        rows = np.concatenate([c.rows for c in found])
+        times = np.concatenate([c.times for c in found])
+        seqs = np.concatenate([c.seqs for c in found])
+        owners = np.repeat(np.arange(len(found)), [len(c.rows) for c in found])
+        order = np.lexsort((seqs, times))[: -count - 1 : -1]
+        return _Newest(owners[order], rows[order], times[order], seqs[order])
+
+    def _by_part(self, newest: "_Newest") -> Iterator[tuple[Readable, Int64s]]:
+        """Each part, and where its rows are in `newest`, by ascending row."""
+        order = np.lexsort((newest.rows, newest.owners))
+        owners = newest.owners[order]
+        starts = [0, *(np.flatnonzero(owners[1:] != owners[:-1]) + 1).tolist(), len(order)]
+        for start, end in itertools.pairwise(starts):
+            yield self._found[owners[start]].part, order[start:end]
 
     def finish(
         self, limit: int, damage: list[Corruption], check: Check
@@ -89,27 +94,29 @@ class Page:
         """
         if not self._found:
             return [], None
-        owner, order = self._order()
-        keep = order[:limit]
-        chosen = np.zeros(len(owner), np.bool_)
-        chosen[keep] = True
-        by_key: dict[tuple[int, int], Entry] = {}
-        are_all = len(keep) == len(order)
-        for number, candidates in enumerate(self._found):
-            rows = candidates.rows if are_all else candidates.rows[chosen[owner == number]]
-            rows = np.sort(rows)
+        newest = self._newest(limit)
+        entries: list[Entry | None] = [None] * len(newest.rows)
+        for part, mine in self._by_part(newest):
             try:
-                entries = _read(candidates.part, rows, check)
+                read = _read(part, newest.rows[mine], check)
             except Corruption as error:
                 damage.append(error)
                 continue
-            by_key.update({(entry.ts_ns, entry.seq): entry for entry in entries})
-        newest_first = [by_key[key] for key in sorted(by_key, reverse=True)]
-        if len(order) <= limit:
+            for place, entry in zip(mine.tolist(), read, strict=True):
+                entries[place] = entry
+        newest_first = [entry for entry in entries if entry is not None]
+        if self._count <= limit:
             return newest_first, None
-        times = np.concatenate([c.times for c in self._found])
-        seqs = np.concatenate([c.seqs for c in self._found])
-        return newest_first, (int(times[keep[-1]]), Seq(int(seqs[keep[-1]])))
+        return newest_first, (int(newest.times[-1]), Seq(int(newest.seqs[-1])))
+
+
+class _Newest(msgspec.Struct, frozen=True):
+    """Rows, newest first: the number of the part that each is of, its order key. Int64[n] each."""
+
+    owners: Int64s
+    rows: Int64s
+    times: Int64s
+    seqs: Int64s
 
 
 def _read(part: Readable, rows: Int64s, check: Check) -> list[Entry]:

@@ -3,6 +3,7 @@
 import bisect
 import contextlib
 from collections.abc import Sequence
+from functools import cached_property
 from typing import NamedTuple, TypeGuard
 
 import msgspec
@@ -100,10 +101,14 @@ class _Listing:
         self._with_total = with_total
         self._scanner = scanner
         self._check = check
-        self._key = ("matches", filter_digest(Filter(filter_.level, None, None, filter_.search)))
         self.page = Page(limit + 1)
         self.total = 0
         self.damage: list[Corruption] = []
+
+    @cached_property
+    def _key(self) -> tuple[str, bytes]:
+        """Of what matches in a chunk."""
+        return "matches", filter_digest(Filter(self._filter.level, None, None, self._filter.search))
 
     def visit(self, part: ChunkReader | TailBlock, *, wanted: bool) -> None:
         """Count the part's matches; `wanted`: it may also hold one of the newest."""

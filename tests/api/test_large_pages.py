@@ -71,3 +71,49 @@ async def test_large_pages_in_flight_are_as_many_as_the_memory_for_bodies_has_ro
             assert (await read_answer(first)).status == 200
             await second.send_all(large)
             assert (await read_answer(second)).status == 200
+
+
+async def test_pages_asked_again_are_the_same_though_only_some_of_them_is_remembered(
+    daemon: Daemon,
+) -> None:
+    logs = f"/v1/projects/{daemon.project}/logs"
+    sizes = [1, 600, 5000]  # more of them than are remembered, and some that never are
+    entries = [daemon.entry(message=f"{n} " + "x" * sizes[n % 3]) for n in range(3000)]
+    for start in range(0, 3000, 1000):
+        answer = await daemon.call(
+            "POST", "/v1/ingest", daemon.key, json=entries[start : start + 1000]
+        )
+        assert answer.status_code == 200
+
+    async def pages() -> list[bytes]:
+        found, cursor = [], ""
+        while True:
+            found.append(await content(daemon, f"{logs}?limit=300{cursor}"))
+            following = json.loads(found[-1])["nextCursor"]
+            if following is None:
+                return found
+            cursor = f"&cursor={following}"
+
+    first = await pages()
+    shown = [entry for page in first for entry in json.loads(page)["logs"]]
+    assert [entry["message"] for entry in shown] == [e["message"] for e in entries[::-1]]
+    assert await pages() == first
+    assert await pages() == first
+
+
+async def test_what_is_remembered_of_a_page_is_of_its_project_alone(daemon: Daemon) -> None:
+    path = f"/v1/orgs/{daemon.org}/projects"
+    answer = await daemon.call("POST", path, daemon.admin, json={"name": "Other"})
+    other = answer.json()["id"]
+    path = f"/v1/projects/{other}/keys"
+    key = (await daemon.call("POST", path, daemon.admin, json={"name": "k"})).json()["key"]
+    projects = [(daemon.project, daemon.key, "of the one"), (other, key, "of the other")]
+    for project, secret, message in projects:
+        entry = daemon.entry(projectId=project, message=message)
+        answer = await daemon.call("POST", "/v1/ingest", secret, json=entry)
+        assert answer.status_code == 200, answer.text
+    for _ in range(2):
+        for project, secret, message in projects:
+            answer = await daemon.call("GET", f"/v1/projects/{project}/logs", secret)
+            (shown,) = answer.json()["logs"]
+            assert (shown["projectId"], shown["message"]) == (project, message)

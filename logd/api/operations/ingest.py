@@ -1,5 +1,7 @@
 """Taking entries in."""
 
+from collections.abc import Mapping
+
 import msgspec
 
 from logd.api import content
@@ -12,7 +14,7 @@ from logd.control.model import KeyPrincipal
 from logd.daemon.bodies import Ingested
 
 
-def check_head(head: Head, query: dict[str, str]) -> None:
+def check_head(head: Head, query: Mapping[str, str]) -> None:
     """What can be refused before the body is read. Raises UnsupportedMedia, InvalidRequest."""
     content.is_ndjson(head)
     content.encoding_of(head)

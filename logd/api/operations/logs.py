@@ -1,11 +1,11 @@
 """Reading a project's log."""
 
 import re
+from collections.abc import Mapping
 from typing import Final
 
 from logd.api import log_schema
 from logd.api.exchange import Call, Response, json_response
-from logd.api.log_pages import page_response
 from logd.api.service import Services
 from logd.entry import LEVEL_CODE, LEVELS, ProjectId
 from logd.errors import BadQuery
@@ -24,7 +24,7 @@ async def list_page(services: Services, call: Call) -> Response:
     page = await services.queries.list_page(
         project, read_filter(call.query), _limit(call.query), call.query.get("cursor")
     )
-    return await page_response(project, page, call, services.max_body_bytes)
+    return await services.pages.response(project, page, call)
 
 
 async def stats(services: Services, call: Call) -> Response:
@@ -38,7 +38,7 @@ async def show(services: Services, call: Call) -> Response:
     return json_response(log_schema.log_entry(project, log_id(project, entry.seq), entry))
 
 
-def read_filter(query: dict[str, str]) -> Filter:
+def read_filter(query: Mapping[str, str]) -> Filter:
     """The filters that listing and its relatives share. Raises BadQuery."""
     from_ns = _instant(query, "from")
     to_ns = _instant(query, "to")
@@ -60,7 +60,7 @@ def _level(text: str | None) -> int | None:
     return LEVEL_CODE[text]
 
 
-def _instant(query: dict[str, str], name: str) -> int | None:
+def _instant(query: Mapping[str, str], name: str) -> int | None:
     if name not in query:
         return None
     # in a query string an offset's unescaped + has become a space
@@ -71,7 +71,7 @@ def _instant(query: dict[str, str], name: str) -> int | None:
         raise BadQuery(name, "invalid_timestamp", f"{name}: {error}") from None
 
 
-def _limit(query: dict[str, str]) -> int:
+def _limit(query: Mapping[str, str]) -> int:
     text = query.get("limit", str(DEFAULT_LIMIT))
     if not (text.isascii() and text.isdigit() and len(text) <= 4 and 1 <= int(text) <= MAX_LIMIT):
         raise BadQuery("limit", "invalid_limit", f"limit must be a number from 1 to {MAX_LIMIT}")
