@@ -56,7 +56,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from logd.format.ascending import common, sorted_by_digits, steps_in_lists
+from logd.format.ascending import common, sort_by_digits, steps_in_lists
 from logd.format.columns import from_planes, narrowest, to_planes
 from logd.format.pages import PageDirectory, encode_pages
 from logd.format.rice import RiceLists, best_low_bits, rice_sums
@@ -162,8 +162,10 @@ class PostingsBuilder:
         self._shared.append(shared_hashes(words))
         if not is_last:
             self._distinct.add(words)
-        keys = words.hashes.astype(np.uint64)
+        hashes = words.hashes
         del words
+        keys = hashes.astype(np.uint64)
+        del hashes
         keys <<= np.uint64(16)
         keys |= np.concatenate([_NOTHING, *self._rows])
         self._rows.clear()
@@ -197,7 +199,7 @@ def _joined(keys: list[UInt64s]) -> UInt64s:
 def _sorted_set(keys: UInt64s) -> UInt64s:
     """In the place of `keys`, where they are many."""
     if len(keys) <= _SEGMENT_WORDS:
-        keys = sorted_by_digits(keys, _KEY_BITS)
+        sort_by_digits(keys, _KEY_BITS)
     else:
         keys.sort()
     count = 0

@@ -7,7 +7,7 @@ from logd.format.ascending import (
     common,
     distinct,
     distinct_by_digits,
-    sorted_by_digits,
+    sort_by_digits,
 )
 
 NUMBERS = st.lists(st.integers(-5, 9) | st.integers(-(2**62), 2**62), max_size=20)
@@ -29,8 +29,9 @@ def test_they_are_sets(some: list[int], others: list[int]) -> None:
 def test_digits_sort_as_numbers_do(data: st.DataObject, bits: int) -> None:
     values = data.draw(st.lists(st.integers(0, 2**bits - 1) | st.integers(0, 1), max_size=40))
     keys = np.array(values, np.uint64)
-    assert sorted_by_digits(keys, bits).tolist() == sorted(values)
     items, numbers = distinct_by_digits(keys, bits)
     assert items.tolist() == sorted(set(values))
     assert items[numbers].tolist() == values
     assert keys.tolist() == values
+    sort_by_digits(keys, bits)
+    assert keys.tolist() == sorted(values)
