@@ -11,8 +11,10 @@ PYTHON ?= python3
 VENV ?= .venv
 ARGS ?=
 
+# Tests wait for disks and processes now and then: one more than there are cores, and four at most.
 # ARGS="-n0" runs the tests in one process, for a debugger.
-parallel := -n auto --maxprocesses 4 --dist worksteal
+workers := $(shell n=$$(nproc 2>/dev/null || echo 1); echo $$((n < 4 ? n + 1 : 4)))
+parallel := -n $(workers) --dist worksteal
 
 bin := $(VENV)/bin
 installed := $(VENV)/.installed
