@@ -4,7 +4,7 @@ import time
 from typing import Final
 
 _TURN_SECONDS: Final = 0.00025
-_REST_SECONDS: Final = 0.0001
+_REST_SECONDS: Final = 0.00025
 
 
 class Turns:
