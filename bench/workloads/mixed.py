@@ -1,10 +1,8 @@
 """Does a heavy question hurt those who write? Single entries, alone and beside a loop of queries,
 each for a prefix that was not asked for before."""
 
-import enum
 import multiprocessing
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import cycle
 from multiprocessing.connection import Connection as Pipe
@@ -20,16 +18,7 @@ from bench.workloads.setting import Setting
 
 _QUERY: Final = "new_prefix"
 _CONNECTIONS: Final = 8
-_TURNS: Final = 2
 _LIMIT_S: Final = 150.0
-
-
-class _Order(enum.Enum):
-    """What the looping process is told. REST only comes after ASK."""
-
-    ASK = "ask"
-    REST = "rest"
-    STOP = "stop"
 
 
 @dataclass
@@ -45,6 +34,7 @@ def run(setting: Setting, peer: HttpPeer) -> MixedFigures:
 
     Alone, beside, beside, alone: a disk that gets slower meanwhile, or quicker, counts for both.
     """
+    alone = [_load(setting, peer)]
     context = multiprocessing.get_context("spawn")
     ours, theirs = context.Pipe()
     questions = [peer.question(query) for query in prefix_questions()]
@@ -52,16 +42,19 @@ def run(setting: Setting, peer: HttpPeer) -> MixedFigures:
     process.start()
     theirs.close()
     try:
-        alone = [_load(setting, peer)]
-        beside = []
-        for _ in range(_TURNS):
-            with _asking(ours):
-                beside.append(_load(setting, peer))
-        alone.append(_load(setting, peer))
-        looped = _told(ours, _Order.STOP)
+        if not ours.poll(_LIMIT_S):
+            raise TimeoutError("the query loop did not start")
+        ours.recv()
+        beside = [_load(setting, peer), _load(setting, peer)]
+        ours.send("stop")
+        if not ours.poll(_LIMIT_S):
+            raise TimeoutError("the query loop did not end")
+        looped = ours.recv()
     finally:
         process.kill()
         process.join()
+    alone.append(_load(setting, peer))
+    assert isinstance(looped, _Looped)
     if looped.failure:
         raise PeerError(looped.failure)
     return MixedFigures(
@@ -75,24 +68,6 @@ def run(setting: Setting, peer: HttpPeer) -> MixedFigures:
         beside_p99_ms=percentile(_latencies(beside), 99) * 1e3,
         query_ms=median(looped.seconds) * 1e3,
     )
-
-
-@contextmanager
-def _asking(pipe: Pipe) -> Iterator[None]:
-    """While the loop asks: from its first answer on."""
-    _told(pipe, _Order.ASK)
-    yield
-    _told(pipe, _Order.REST)
-
-
-def _told(pipe: Pipe, order: _Order) -> _Looped:
-    """What the loop says when it does so."""
-    pipe.send(order)
-    if not pipe.poll(_LIMIT_S):
-        raise TimeoutError(f"the query loop does not {order.value}")
-    looped = pipe.recv()
-    assert isinstance(looped, _Looped)
-    return looped
 
 
 def _per_s(loads: Sequence[LoadResult]) -> float:
@@ -111,23 +86,18 @@ def _load(setting: Setting, peer: HttpPeer) -> LoadResult:
 
 
 def _loop(address: Address, questions: Sequence[Question], pipe: Pipe) -> None:
-    """The body of the process: question after question while it is to ask. There are more than are
-    asked in that time; if not, it begins anew."""
+    """The body of the process: question after question, until told to stop. There are more than
+    are asked in that time; if not, it begins anew."""
     looped, connection = _Looped(), Connection(address)
     coming = cycle(questions)
-    while pipe.recv() is not _Order.STOP:
-        _ask(next(coming), connection, looped)
-        pipe.send(looped)
-        while not pipe.poll():
-            _ask(next(coming), connection, looped)
-        pipe.recv()
-        pipe.send(looped)
-    pipe.send(looped)
+    while not looped.seconds or not pipe.poll():
+        requests = [request for request in next(coming) if request is not None]
+        responses = [connection.exchange(request) for request in requests]
+        if any(response.status != 200 for response in responses):
+            looped.failure = f"the looping query was answered {responses[0].status}"
+        looped.seconds.append(sum(response.seconds for response in responses))
+        if len(looped.seconds) == 1:
+            pipe.send("started")
+    pipe.recv()
     connection.close()
-
-
-def _ask(question: Question, connection: Connection, looped: _Looped) -> None:
-    responses = [connection.exchange(request) for request in question if request is not None]
-    if any(response.status != 200 for response in responses):
-        looped.failure = f"the looping query was answered {responses[0].status}"
-    looped.seconds.append(sum(response.seconds for response in responses))
+    pipe.send(looped)

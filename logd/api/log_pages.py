@@ -17,7 +17,6 @@ from logd.api import log_schema
 from logd.api.exchange import Call, Response, raw_json_response
 from logd.daemon.queries import Page
 from logd.entry import Entry, ProjectId, Seq
-from logd.format.logid import log_id
 
 SLICE_BYTES: Final = 1 << 20
 """What is encoded without a pause, in about a millisecond. A smaller page is one slice."""
@@ -60,7 +59,7 @@ class LogPages:
         known = self._texts.get(key)
         if known is not None:
             return known
-        text = _encoder.encode(_wire_entry(key[0], entry))
+        text = _encoder.encode(log_schema.log_entry(key[0], entry))
         if len(text) <= _LARGEST_BYTES:
             self._texts[key] = text
             self._size_bytes += len(text) + _TEXT_BYTES
@@ -74,7 +73,9 @@ async def _in_slices(project: ProjectId, page: Page) -> Response:
     pieces = [_START]
     first = 0
     for last in _slices(page.rows):
-        entries = _encoder.encode([_wire_entry(project, entry) for entry in page.rows[first:last]])
+        entries = _encoder.encode(
+            [log_schema.log_entry(project, entry) for entry in page.rows[first:last]]
+        )
         pieces += [entries[1:-1], b","]
         first = last
         await trio.lowlevel.checkpoint()
@@ -91,10 +92,6 @@ def _end(page: Page) -> bytes:
         partial=True if page.damaged else UNSET,
     )
     return _encoder.encode(without_entries)[len(_START) :]
-
-
-def _wire_entry(project: ProjectId, entry: Entry) -> log_schema.LogEntry:
-    return log_schema.log_entry(project, log_id(project, entry.seq), entry)
 
 
 def _slices(rows: Sequence[Entry]) -> Iterator[int]:

@@ -8,6 +8,7 @@ from msgspec import UNSET, Meta, Raw, UnsetType
 from logd import entry as limits
 from logd.api.schema import Instant, Sent, Uuid, Wire
 from logd.entry import Entry, LevelName, ProjectId
+from logd.format.logid import log_id
 from logd.timestamps import format_timestamp
 
 
@@ -89,9 +90,9 @@ class Stats(msgspec.Struct, frozen=True):
     ERROR: int
 
 
-def log_entry(project_id: ProjectId, log_id: str, entry: Entry) -> LogEntry:
+def log_entry(project_id: ProjectId, entry: Entry) -> LogEntry:
     return LogEntry(
-        log_id,
+        log_id(project_id, entry.seq),
         project_id,
         entry.level,
         entry.message,

@@ -55,12 +55,6 @@ def query_parameters(query: str, known: frozenset[str]) -> Mapping[str, str]:
     return _parameters(query, known)
 
 
-@lru_cache(maxsize=256)
-def _usual_parameters(query: str, known: frozenset[str]) -> Mapping[str, str]:
-    """A dashboard asks the same every few seconds."""
-    return _parameters(query, known)
-
-
 def _parameters(query: str, known: frozenset[str]) -> Mapping[str, str]:
     try:
         pairs = urllib.parse.parse_qsl(
@@ -83,6 +77,9 @@ def _parameters(query: str, known: frozenset[str]) -> Mapping[str, str]:
     if faults:
         raise InvalidRequest(*faults)
     return values
+
+
+_usual_parameters: Final = lru_cache(maxsize=256)(_parameters)  # the same are asked again and again
 
 
 def canonical_uuid(text: str) -> str | None:

@@ -51,15 +51,12 @@ def parse_search(text: str) -> Node | None:
     return _usual_search(text) if len(text) <= _USUAL_CHARS else _parse(text)
 
 
-@lru_cache(maxsize=256)
-def _usual_search(text: str) -> Node | None:
-    """A dashboard asks the same every few seconds."""
-    return _parse(text)
-
-
 def _parse(text: str) -> Node | None:
     tokens = list(_tokens(text))
     return _Parser(tokens).parse() if len(tokens) > 1 else None
+
+
+_usual_search: Final = lru_cache(maxsize=256)(_parse)  # a dashboard asks the same again and again
 
 
 def _bad(code: str, detail: str, position: int) -> BadQuery:

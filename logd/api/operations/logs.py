@@ -9,7 +9,6 @@ from logd.api.exchange import Call, Response, json_response
 from logd.api.service import Services
 from logd.entry import LEVEL_CODE, LEVELS, ProjectId
 from logd.errors import BadQuery
-from logd.format.logid import log_id
 from logd.query.ast import Filter
 from logd.query.syntax import parse_search
 from logd.timestamps import parse_timestamp
@@ -35,7 +34,7 @@ async def stats(services: Services, call: Call) -> Response:
 async def show(services: Services, call: Call) -> Response:
     project = ProjectId(call.params["projectId"])
     entry = await services.queries.entry(project, call.params["logId"])
-    return json_response(log_schema.log_entry(project, log_id(project, entry.seq), entry))
+    return json_response(log_schema.log_entry(project, entry))
 
 
 def read_filter(query: Mapping[str, str]) -> Filter:
