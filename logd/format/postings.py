@@ -56,7 +56,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from logd.format.ascending import common, sort_by_digits, steps_in_lists
+from logd.format.ascending import common, distinct, sort_by_digits, steps_in_lists
 from logd.format.columns import from_planes, narrowest, to_planes
 from logd.format.pages import PageDirectory, encode_pages
 from logd.format.rice import RiceLists, best_low_bits, rice_sums
@@ -148,7 +148,7 @@ class PostingsBuilder:
             return self._encode(self._shared[0], self._keys.pop())
         self._shared.append(shared_hashes(self._distinct.take()))
         keys = _sorted_set(_joined(self._keys))
-        return self._encode(np.unique(np.concatenate(self._shared)), keys)
+        return self._encode(distinct(np.concatenate(self._shared)), keys)
 
     def _encode(self, shared: UInt32s, keys: UInt64s) -> bytes:
         return _encode(shared, keys, self._block_entries, self._blocks)

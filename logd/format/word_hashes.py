@@ -10,6 +10,8 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from logd.format.ascending import distinct
+
 HASH_BITS: Final = 24
 
 UInt64s = npt.NDArray[np.uint64]
@@ -23,7 +25,7 @@ Ints = npt.NDArray[np.integer[Any]]
 _MASKS: Final = np.array([(1 << (8 * k)) - 1 for k in range(8)] + [2**64 - 1], np.uint64)
 _MIX_1: Final = np.uint64(0x9E3779B97F4A7C15)
 _MIX_2: Final = np.uint64(0xD6E8FEB86659FD93)
-_SLOT_BITS: Final = 18  # of the tables that find shared hashes: they fit the cache
+_MAX_SLOT_BITS: Final = 18  # of the tables that find shared hashes: they fit the cache
 _SLICE: Final = 16_384  # words: what is computed on the way stays in the cache
 _PADDING: Final = bytes(8)
 
@@ -147,24 +149,26 @@ def shared_hashes(words: Words) -> UInt32s:
     different ones of one hash. The rest, all words of hashes that lost their slot to another, is
     put in order, and neighbours are compared.
     """
-    table = np.empty(1 << _SLOT_BITS, np.int32)  # only slots just written are read
+    # Of few words, few lose their slot in a small table too.
+    bits = min(len(words.hashes).bit_length() + 1, _MAX_SLOT_BITS)
+    table = np.empty(1 << bits, np.int32)  # only slots just written are read
     for some in _slices(len(words.hashes)):
-        table[_slots(words.hashes[some])] = np.arange(some.start, some.stop, dtype=np.int32)
+        table[_slots(words.hashes[some], bits)] = np.arange(some.start, some.stop, dtype=np.int32)
     found, rest = [words.hashes[:0]], [table[:0]]
     for some in _slices(len(words.hashes)):
         mine = np.arange(some.start, some.stop, dtype=np.int32)
-        shared, differ = _compare(words, mine, table.take(_slots(words.hashes[some])))
+        shared, differ = _compare(words, mine, table.take(_slots(words.hashes[some], bits)))
         found.append(shared)
         rest.append(mine[differ])
     left = np.concatenate(rest)
     del rest
     left = left.take(np.argsort(words.hashes.take(left)))
     found += [_compare(words, left[some], left[1:][some])[0] for some in _slices(len(left) - 1)]
-    return np.unique(np.concatenate(found)).astype("<u4")
+    return distinct(np.concatenate(found)).astype("<u4", copy=False)
 
 
-def _slots(hashes: UInt32s) -> UInt32s:
-    return hashes >> np.uint32(HASH_BITS - _SLOT_BITS)
+def _slots(hashes: UInt32s, bits: int) -> UInt32s:
+    return hashes >> np.uint32(HASH_BITS - bits)
 
 
 def _compare(words: Words, left: Int32s, other: Int32s) -> tuple[UInt32s, Int64s]:

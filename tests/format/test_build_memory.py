@@ -7,6 +7,19 @@ from pathlib import Path
 import pytest
 
 _SCRIPT = Path(__file__).with_name("build_peak.py")
+_IMPORTED_BY_A_BUILD = """
+import sys
+import numpy as np
+import logd.run
+from logd.entry import Seq
+from logd.format.body import Batch
+from logd.format.chunk import build_chunk
+
+before = set(sys.modules)
+one = {"ts": np.zeros(1, np.int64), "levels": bytes(1), "messages": b"user 17 from 10.0.0.8"}
+build_chunk(Batch(count=1, **one, sources=b"api", tags=b"[]", metas=b'{"a":"b"}'), Seq(0))
+print(*set(sys.modules) - before)
+"""
 _MIB = 1 << 20
 
 
@@ -21,6 +34,18 @@ def peak(message_bytes: int, meta_bytes: int, entries: int, size: int, *characte
         check=True,
     )
     return int(done.stdout)
+
+
+def test_all_that_a_build_needs_is_there_from_the_start() -> None:
+    """Some of numpy's functions import what takes several MiB, and a tenth of a second."""
+    done = subprocess.run(
+        [sys.executable, "-c", _IMPORTED_BY_A_BUILD],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+    assert done.stdout.split() == []
 
 
 @pytest.mark.parametrize("digits", [1, 3, 7])
