@@ -233,3 +233,5 @@ class CancelFlag:
             raise Cancelled("the query was stopped")
         if self._writers.is_busy():
             self._turns.take_rest()
+        else:
+            self._turns.begin()
