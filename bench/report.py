@@ -1,6 +1,6 @@
 """The results as Markdown tables: for the terminal, and as the document `docs/benchmarks.md`."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TypeVar
 
 from bench.figures import (
@@ -11,6 +11,7 @@ from bench.figures import (
     QUESTIONS,
     TARGETS,
     Figure,
+    Target,
     advantage,
 )
 from bench.results import IngestFigures, PeerRun, Results
@@ -124,7 +125,8 @@ def _targets(results: Results) -> str:
     if not scored:
         return ""
     rows = []
-    for score, target in sorted(scored, key=lambda pair: pair[0]):
+    scored.sort(key=lambda pair: pair[0])
+    for score, target in scored:
         verdict = "met" if score >= 1 else "MISSED"
         unit = f" {target.figure.unit}" if target.figure.unit else ""
         cells = [target.figure.title, ranged(target.figure.values(results, OURS)) + unit]
@@ -132,7 +134,12 @@ def _targets(results: Results) -> str:
         rows.append([*cells, *_advantages(results, target.figure)])
     head = ["target", OURS, "must be", "", "of target"]
     head += [f"better than {name}" for name in _others(results)]
-    return "## Targets\n\n" + grid(head, rows)
+    return "## Targets\n\n" + grid(head, rows) + _limits(t for score, t in scored if score < 1)
+
+
+def _limits(missed: Iterable[Target]) -> str:
+    lines = [f"- {target.figure.title}: {target.limited_by}.\n" for target in missed]
+    return "\nWhat limits those that are missed:\n\n" + "".join(lines) if lines else ""
 
 
 def _advantages(results: Results, figure: Figure) -> list[str]:
@@ -248,14 +255,17 @@ def _mixed(results: Results) -> str:
             cells = [f"{run.peer}, run {run.run}"]
             cells += [number(mixed.alone_per_s), number(mixed.alone_p99_ms)]
             cells += [number(mixed.beside_per_s), number(mixed.beside_p99_ms)]
+            cells.append(f"{number(mixed.beside_p99_ms / mixed.alone_p99_ms)}x")
             rows.append([*cells, number(mixed.query_ms)])
     if not rows:
         return ""
-    head = ["", "alone, entries/s", "p99 ms", "beside, entries/s", "p99 ms", "query ms"]
+    head = ["", "alone, entries/s", "p99 ms", "beside, entries/s", "p99 ms", "of alone", "query ms"]
     return (
         "## Single entries on 8 connections beside worst-case queries, each a new prefix\n\n"
+        "Four loads, one after the other: alone, beside, beside, alone. Where the machine gets "
+        "slower or quicker meanwhile, that counts for both. Each figure is of two loads.\n\n"
         + grid(head, rows)
-    )  # fmt: skip
+    )
 
 
 def _crashes(results: Results) -> str:

@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from bench import results
-from bench.figures import TARGETS, rate, replay
+from bench.figures import GROWTH, TARGETS, rate, replay
 from bench.machine import Machine
 from bench.report import markdown, table
 from bench.results import (
@@ -12,6 +12,7 @@ from bench.results import (
     CrashFigures,
     IngestFigures,
     MemoryFigures,
+    MixedFigures,
     PeerInfo,
     PeerRun,
     QueryFigures,
@@ -128,6 +129,29 @@ def test_replay_is_what_the_tail_adds_to_a_start(found: Results) -> None:
     assert replay(1).values(found, "logd") == []
     row = next(row for row in table(found).splitlines() if "start after SIGKILL" in row)
     assert "0.40" in row
+
+
+def test_writes_beside_a_heavy_query_may_take_twice_as_long(found: Results) -> None:
+    mixed = MixedFigures(
+        query="new_prefix",
+        connections=8,
+        alone_per_s=9.0,
+        alone_p50_ms=1.0,
+        alone_p99_ms=2.0,
+        beside_per_s=8.0,
+        beside_p50_ms=2.0,
+        beside_p99_ms=5.0,
+        query_ms=300.0,
+    )
+    found.runs[0].mixed = mixed
+    found.runs[1].mixed = msgspec.structs.replace(mixed, beside_p99_ms=2.0)
+    assert GROWTH.values(found, "logd") == [2.5, 1.0]
+    assert f"- {GROWTH.title}" not in table(found)
+    found.runs[1].mixed = mixed
+    rows = table(found).splitlines()
+    assert "MISSED" in next(row for row in rows if row.startswith(f"| {GROWTH.title} "))
+    assert any(row.startswith(f"- {GROWTH.title}: two cores") for row in rows)
+    assert next(row for row in rows if "logd, run 1 " in row).split("|")[6].strip() == "2.50x"
 
 
 def test_memory_at_work_is_a_table(found: Results) -> None:
