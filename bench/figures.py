@@ -34,8 +34,8 @@ class Figure:
 @dataclass(frozen=True)
 class Target:
     """What logd must reach: `factor` times the reference where that was measured in the same
-    benchmark, else a `limit` in the figure's unit. `limited_by`: what it would take to be better,
-    said where it is missed."""
+    benchmark, else a `limit` in the figure's unit. `limited_by`: what holds it back, said where it
+    is missed."""
 
     figure: Figure
     limited_by: str

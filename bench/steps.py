@@ -118,7 +118,7 @@ def split_plainly(blocks_of_texts: Sequence[bytes]) -> list[bytes]:
         steps_in[begins] = 1
         steps_in[ends] -= 1
         is_variable = np.cumsum(steps_in[:-1], dtype=np.int8).view(np.bool_)
-        array[is_variable]  # the variables: a split has them too
+        _ = array[is_variable]  # the variables, which a split is for: they cost too
         is_variable[begins] = False
         marked = array.copy()
         marked[begins] = PLACEHOLDER[0]
