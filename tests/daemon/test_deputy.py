@@ -14,6 +14,7 @@ from logd.daemon.deputy import Deputy
 from logd.daemon.threads import Patience, WorkPool
 
 SLOW_SECONDS = 0.05
+PATIENCE_SECONDS = 0.5  # a thread on a busy machine may wait for its turn for a part of that
 LIMIT_SECONDS = 20
 
 _Lock = threading.Lock
@@ -54,6 +55,18 @@ class Group:
         self.finished_by = threading.current_thread()
 
 
+class Held(Group):
+    """Writing it takes until it is `let_go`."""
+
+    def __init__(self, number: int, finished: list[int]) -> None:
+        super().__init__(number, 0.0, finished)
+        self.let_go = threading.Event()
+
+    def write(self) -> int:
+        assert self.let_go.wait(LIMIT_SECONDS)
+        return super().write()
+
+
 def nothing() -> None:
     return None
 
@@ -73,7 +86,7 @@ async def test_quick_groups_are_finished_one_after_the_other_in_one_thread(pool:
     finished: list[int] = []
     groups = [Group(number, 0.0, finished) for number in range(5)]
     rest = iter(groups[1:])
-    deputy = Deputy(pool, patience_s=SLOW_SECONDS, rounds_s=LIMIT_SECONDS)
+    deputy = Deputy(pool, patience_s=LIMIT_SECONDS, rounds_s=LIMIT_SECONDS)
     deputy.act(groups[0], lambda: next(rest, None))
     assert finished == list(range(5))
     assert len({group.finished_by for group in groups}) == 1
@@ -83,7 +96,7 @@ async def test_quick_groups_are_finished_one_after_the_other_in_one_thread(pool:
 
 async def test_the_loop_goes_on_when_the_time_for_rounds_is_over(pool: WorkPool) -> None:
     finished: list[int] = []
-    deputy = Deputy(pool, patience_s=SLOW_SECONDS, rounds_s=0.0)
+    deputy = Deputy(pool, patience_s=LIMIT_SECONDS, rounds_s=0.0)
     deputy.act(Group(0, 0.0, finished), lambda: Group(1, 0.0, finished))
     assert finished == [0]
     pool.close()
@@ -91,7 +104,7 @@ async def test_the_loop_goes_on_when_the_time_for_rounds_is_over(pool: WorkPool)
 
 async def test_what_only_the_loop_can_do_ends_the_rounds(pool: WorkPool) -> None:
     finished: list[int] = []
-    deputy = Deputy(pool, patience_s=SLOW_SECONDS, rounds_s=LIMIT_SECONDS)
+    deputy = Deputy(pool, patience_s=LIMIT_SECONDS, rounds_s=LIMIT_SECONDS)
     by: list[threading.Thread] = []
 
     class WithErrand(Group):
@@ -114,8 +127,8 @@ async def test_a_slow_write_is_finished_on_the_loop_which_goes_on_meanwhile(
 ) -> None:
     """If it was the first, the deputy is left alone for a while."""
     finished: list[int] = []
-    deputy = Deputy(pool, patience_s=SLOW_SECONDS / 50, rounds_s=LIMIT_SECONDS)
-    slow = Group(7, SLOW_SECONDS, finished)
+    deputy = Deputy(pool, patience_s=PATIENCE_SECONDS, rounds_s=LIMIT_SECONDS)
+    slow = Held(7, finished)
     quick = [] if is_first else [Group(number, 0.0, finished) for number in range(2)]
     coming = iter([*quick, slow])
     assert deputy.is_able()
@@ -123,6 +136,7 @@ async def test_a_slow_write_is_finished_on_the_loop_which_goes_on_meanwhile(
     expected = [group.number for group in quick]
     assert finished == expected
     assert deputy.is_able() is not is_first
+    slow.let_go.set()
     await until(lambda: len(finished) > len(expected))
     assert finished == [*expected, 7]
     assert slow.finished_by is threading.current_thread()
@@ -139,7 +153,7 @@ async def test_what_fails_to_be_written_is_told_to_the_group(pool: WorkPool) -> 
         def finish(self, result: outcome.Outcome[object]) -> None:
             found.append(result)
 
-    Deputy(pool, patience_s=SLOW_SECONDS).act(Failing(), nothing)
+    Deputy(pool, patience_s=LIMIT_SECONDS).act(Failing(), nothing)
     (result,) = found
     with pytest.raises(OSError, match="the disk"):
         result.unwrap()
@@ -150,7 +164,7 @@ async def test_the_loop_raises_what_is_raised_for_it(pool: WorkPool) -> None:
     def fail() -> None:
         raise RuntimeError("looking for more")
 
-    deputy = Deputy(pool, patience_s=SLOW_SECONDS, rounds_s=LIMIT_SECONDS)
+    deputy = Deputy(pool, patience_s=LIMIT_SECONDS, rounds_s=LIMIT_SECONDS)
     with pytest.raises(RuntimeError, match="looking for more"):
         deputy.act(Group(0, 0.0, []), fail)
     finished: list[int] = []
