@@ -230,5 +230,5 @@ TARGETS: Final = (
     Target(READY, "the import of Python's modules", limit=0.5),
     Target(replay(1_000), "bodies are decoded anew", limit=500_000.0),
     Target(GROWTH, "two cores for the writers, the client and the question", limit=2.0),
-    Target(LOST, "nothing may be", limit=0.0),
+    Target(LOST, "that is a fault, not a limit", limit=0.0),
 )

@@ -5,6 +5,7 @@ from typing import TypeVar
 
 from bench.figures import (
     FOOTPRINT,
+    GROWTH,
     LOADS,
     NEW_QUESTIONS,
     OURS,
@@ -255,7 +256,8 @@ def _mixed(results: Results) -> str:
             cells = [f"{run.peer}, run {run.run}"]
             cells += [number(mixed.alone_per_s), number(mixed.alone_p99_ms)]
             cells += [number(mixed.beside_per_s), number(mixed.beside_p99_ms)]
-            cells.append(f"{number(mixed.beside_p99_ms / mixed.alone_p99_ms)}x")
+            growth = GROWTH.read(run)
+            cells.append("-" if growth is None else f"{number(growth)}x")
             rows.append([*cells, number(mixed.query_ms)])
     if not rows:
         return ""

@@ -12,7 +12,7 @@ import argparse
 import time
 from collections.abc import Callable, Sequence
 from functools import cache
-from typing import Final, Literal
+from typing import Final
 
 import msgspec
 import numpy as np
@@ -20,7 +20,7 @@ import zstandard
 
 from bench.corpus import blocks
 from bench.tables import grid, number
-from logd.entry import ProjectId, Seq
+from logd.entry import LevelName, ProjectId, Seq
 from logd.format.body import Batch, concatenate_batches, decode_body
 from logd.format.chunk import Part, build_chunk
 from logd.format.logid import ids_json
@@ -94,7 +94,7 @@ class _PlainEntry(msgspec.Struct, gc=False):
     """An entry as typed decoding gives it quickest: tags and meta stay as they came."""
 
     projectId: str  # noqa: N815  # as it is sent
-    level: Literal["DEBUG", "INFO", "WARN", "ERROR"]
+    level: LevelName
     message: str
     source: str
     timestamp: str

@@ -13,7 +13,7 @@ import trio
 from logd.daemon.deputy import Deputy
 from logd.daemon.threads import Patience, WorkPool
 
-SLOW_SECONDS = 0.05
+MOMENT_SECONDS = 0.001
 PATIENCE_SECONDS = 0.5  # a thread on a busy machine may wait for its turn for a part of that
 LIMIT_SECONDS = 20
 
@@ -33,7 +33,7 @@ class SlowLock:
 
     def __exit__(self, *error: object) -> None:
         self._lock.release()
-        time.sleep(SLOW_SECONDS / 50)
+        time.sleep(MOMENT_SECONDS)
 
 
 class Group:
@@ -179,7 +179,7 @@ async def test_each_group_is_finished_once_and_never_beside_the_loop(
 ) -> None:
     """Whatever the moment at which the loop gives up waiting."""
     monkeypatch.setattr("logd.daemon.deputy.threading.Lock", lock)
-    patience = SLOW_SECONDS / 50
+    patience = MOMENT_SECONDS
     pool, random = WorkPool("test", 16), Random(1)
     deputy = Deputy(pool, patience_s=patience, rounds_s=4 * patience)
     finished: list[int] = []
@@ -228,7 +228,7 @@ async def test_results_that_are_late_come_once(
 ) -> None:
     """Whatever the moment at which they come."""
     monkeypatch.setattr("logd.daemon.threads.threading.Lock", lock)
-    calls, patience = 600, SLOW_SECONDS / 50
+    calls, patience = 600, MOMENT_SECONDS
     pool = WorkPool("test", 1, patience_s=patience)
     late: list[int] = []
     early: list[int] = []
