@@ -6,9 +6,7 @@ environment over the file, the file over the profile's default. A key or variabl
 option is an error, never ignored: a typo must not run the daemon with a default.
 """
 
-import difflib
 import ipaddress
-import tomllib
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Annotated, Final, Literal, get_type_hints
@@ -209,6 +207,8 @@ def parse_address(text: str) -> Address:
 def _from_file(file: Path | None) -> dict[str, _Given]:
     if file is None:
         return {}
+    import tomllib  # with a file only
+
     try:
         content = tomllib.loads(file.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError) as error:
@@ -241,6 +241,8 @@ def _from_flags(flags: Mapping[str, object]) -> dict[str, _Given]:
 
 
 def _hint(wrong: str, right: Iterable[str]) -> str:
+    import difflib  # after a typo only
+
     close = difflib.get_close_matches(wrong, list(right), n=1)
     return f" (did you mean {close[0]!r}?)" if close else ""
 

@@ -111,7 +111,6 @@ def prepare_process(config: Config) -> None:
     _raise_descriptor_limit()
     set_up_allocator(thrifty=config.profile == "edge")
     sys.setswitchinterval(_SWITCH_SECONDS)
-    fold("\u00c9")  # its table is made now, not in the first query that needs it
 
 
 async def _run_until_signal(config: Config, environ: Mapping[str, str]) -> None:
@@ -176,6 +175,7 @@ async def serve(
             task_status.started(running)
             nursery.start_soon(_say_stopping, stop, environ)
             nursery.start_soon(_say_alive, environ)
+            nursery.start_soon(_make_ready_for_other_scripts)
             await door.serve(listeners, stop)
             nursery.cancel_scope.cancel()
     log.info("stopped")
@@ -262,6 +262,12 @@ async def _say_alive(environ: Mapping[str, str]) -> None:
     while seconds is not None:
         _notify(environ, systemd.ALIVE)
         await trio.sleep(seconds / 3)
+
+
+async def _make_ready_for_other_scripts() -> None:
+    """The table of capital letters beyond ASCII: its 20 ms belong neither into the start nor into
+    the first query that needs it."""
+    await trio.to_thread.run_sync(fold, "\u00c9")
 
 
 async def _say_stopping(stop: trio.Event, environ: Mapping[str, str]) -> None:

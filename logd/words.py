@@ -13,7 +13,8 @@ _LAST_CASED: Final = 0x1FFFF
 """No letter above this has a case, in any version of Unicode so far."""
 
 _NOT_ASCII: Final = re.compile(r"[^\x00-\x7f]+")
-_WORD: Final = re.compile(r"[0-9A-Za-z_\u0080-\U0010ffff]+")
+_WORD: Final = re.compile(r"[^\x00-/:-@\[-^`{-\x7f]+")
+"""By what is no part of a word: a set that names all of Unicode takes 3 ms to compile."""
 
 
 def _fold_table() -> dict[int, int]:

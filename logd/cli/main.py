@@ -1,10 +1,12 @@
 """`logd`: the commands, and what happens to their errors.
 
 A command's module defines its flags in `add_commands` and imports what is heavy only within the
-function that runs it, so that `logd --help` is quick.
+function that runs it, so that `logd --help` is quick; and only the module of the command that is
+asked for is imported, so that the daemon starts quickly.
 """
 
 import argparse
+import importlib
 import os
 import re
 import signal
@@ -13,7 +15,6 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 import logd
-from logd.cli import quickstart, read, send, serve, upkeep, user
 from logd.cli.errors import FAILED, SIGNALLED, WRONG_USE, CommandError
 from logd.config import BadConfig
 from logd.errors import LogdError
@@ -23,14 +24,25 @@ Exit codes: 0 done; 1 not done, or not all of it, or `check` found problems; 2 w
 configuration; 128 + n ended by signal n. Errors are one line on stderr.
 """
 
-_GROUPS: Final = (serve, quickstart, user, send, read, upkeep)
+_MODULES: Final = {
+    "serve": "serve",
+    "quickstart": "quickstart",
+    "user": "user",
+    "send": "send",
+    "query": "read",
+    "stats": "read",
+    "check": "upkeep",
+    "reindex": "upkeep",
+}
+"""By command, in the order of `logd --help`: which module of this package has it."""
 
 _TIME_AGO: Final = re.compile(r"-\d+[a-z]+")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """The exit code. `argv`: without the program's name."""
-    arguments = command_line().parse_args(list(_joined(sys.argv[1:] if argv is None else argv)))
+    given = list(_joined(sys.argv[1:] if argv is None else argv))
+    arguments = command_line(*given[:1]).parse_args(given)
     try:
         code = arguments.run(arguments)
         sys.stdout.flush()
@@ -48,14 +60,16 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _code(cause)
 
 
-def command_line() -> argparse.ArgumentParser:
+def command_line(command: str = "") -> argparse.ArgumentParser:
+    """The parser of `command`, of all where there is none such."""
     parser = argparse.ArgumentParser(
         prog="logd", description="A single-node, append-only log store.", epilog=_EPILOG
     )
     parser.add_argument("--version", action="version", version=f"logd {logd.__version__}")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    for group in _GROUPS:
-        group.add_commands(commands)
+    modules = [_MODULES[command]] if command in _MODULES else dict.fromkeys(_MODULES.values())
+    for module in modules:
+        importlib.import_module(f"logd.cli.{module}").add_commands(commands)
     return parser
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from logd.cli.errors import OK
-from logd.cli.serve import add_config_flags, config_of
+from logd.cli.serve import add_config_flags, config_of, loading
 from logd.config import Config
 
 if TYPE_CHECKING:
@@ -57,13 +57,13 @@ def run(args: argparse.Namespace) -> int:
     if args.data is None and args.config is None and "LOGD_CONFIG" not in os.environ:
         args.data = os.environ.get("LOGD_DATA", DEFAULT_DATA)
     config = config_of(args)
-    import logging
+    with loading():
+        import logging
 
-    import trio
+        import trio
 
-    from logd.cli.owner import owned_control
-    from logd.run import prepare_process
-
+        from logd.cli.owner import owned_control
+        from logd.run import prepare_process
     logging.basicConfig(level="WARNING", format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     with owned_control(config.data) as control:
         secrets = _secrets(control, config.data / SECRETS_FILE, anew=args.new_secrets)

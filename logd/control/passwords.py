@@ -4,13 +4,14 @@ Each call takes about 30 ms of CPU and 19 MiB: call it in a worker thread, two a
 """
 
 import unicodedata
-from typing import Final
-
-from argon2 import PasswordHasher
-from argon2.exceptions import VerifyMismatchError
+from functools import cache
+from typing import TYPE_CHECKING, Final
 
 from logd.control.errors import InvalidField
 from logd.entry import RandomBytes
+
+if TYPE_CHECKING:
+    from argon2 import PasswordHasher
 
 MEMORY_KIB: Final = 19_456
 PASSES: Final = 2
@@ -18,8 +19,6 @@ LANES: Final = 1
 SALT_BYTES: Final = 16
 MIN_CHARS: Final = 8
 MAX_CHARS: Final = 256
-
-_HASHER: Final = PasswordHasher(time_cost=PASSES, memory_cost=MEMORY_KIB, parallelism=LANES)
 
 NOBODYS_HASH: Final = f"$argon2id$v=19$m={MEMORY_KIB},t={PASSES},p={LANES}${'A' * 22}${'A' * 43}"
 """A hash that no known password has: verified where there is no user, so that it takes as long."""
@@ -34,17 +33,27 @@ def hash_password(password: str, random_bytes: RandomBytes) -> str:
     secret = _secret(password)
     if secret is None:
         raise InvalidField("password", "bad_format", "not valid Unicode text")
-    return _HASHER.hash(secret, salt=random_bytes(SALT_BYTES))
+    return _hasher().hash(secret, salt=random_bytes(SALT_BYTES))
 
 
 def matches(password_hash: str | None, password: str) -> bool:
     """Whether the hash is this password's. None (no hash): False, after the same work."""
+    from argon2.exceptions import VerifyMismatchError
+
     secret = _secret(password) if len(password) <= MAX_CHARS else None
     try:
-        _HASHER.verify(password_hash or NOBODYS_HASH, secret or b"")
+        _hasher().verify(password_hash or NOBODYS_HASH, secret or b"")
     except VerifyMismatchError:
         return False
     return password_hash is not None and secret is not None
+
+
+@cache
+def _hasher() -> "PasswordHasher":
+    """Loaded by the first password: few starts of the daemon see one."""
+    from argon2 import PasswordHasher
+
+    return PasswordHasher(time_cost=PASSES, memory_cost=MEMORY_KIB, parallelism=LANES)
 
 
 def _secret(password: str) -> bytes | None:

@@ -12,9 +12,23 @@ HEAVY = ("httpx", "trio", "quart", "hypercorn", "numpy", "lmdb", "zstandard", "a
 
 
 def test_help_loads_nothing_heavy() -> None:
+    shown, modules = help_and_modules()
+    assert not modules & set(HEAVY)
+    assert "serve" in shown
+
+
+def test_a_command_loads_no_other() -> None:
+    shown, modules = help_and_modules("serve")
+    assert "usage: logd serve" in shown
+    assert "logd.cli.serve" in modules
+    assert not modules & {f"logd.cli.{other}" for other in ("quickstart", "send", "read", "user")}
+
+
+def help_and_modules(*command: str) -> tuple[str, set[str]]:
+    """What `logd COMMAND --help` prints, and which modules it has then."""
     program = (
         "import sys\nfrom logd.cli.main import main\n"
-        "try: main(['--help'])\nexcept SystemExit: pass\n"
+        f"try: main([*{command}, '--help'])\nexcept SystemExit: pass\n"
         "print(sorted(sys.modules), file=sys.stderr)"
     )
     done = subprocess.run(
@@ -24,8 +38,7 @@ def test_help_loads_nothing_heavy() -> None:
         text=True,
         check=True,
     )
-    assert not {f"'{name}'" for name in HEAVY} & set(re.findall(r"'[^']+'", done.stderr))
-    assert "serve" in done.stdout
+    return done.stdout, set(re.findall(r"'([^']+)'", done.stderr))
 
 
 @pytest.mark.parametrize(
