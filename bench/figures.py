@@ -228,7 +228,7 @@ TARGETS: Final = (
     Target(FILLED, "two processes, each with numpy; one chunk while it is built", limit=200.0),
     Target(IDLE, "Python's modules", limit=60.0),
     Target(READY, "the import of Python's modules", limit=0.5),
-    Target(replay(1_000), "bodies are decoded anew", limit=500_000.0),
+    Target(replay(1_000), "the log is read, written anew and synced", limit=500_000.0),
     Target(GROWTH, "two cores for the writers, the client and the question", limit=2.0),
     Target(LOST, "that is a fault, not a limit", limit=0.0),
 )

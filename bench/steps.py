@@ -26,7 +26,8 @@ from logd.format.chunk import Part, build_chunk
 from logd.format.logid import ids_json
 from logd.format.separated import SEPARATOR, edges
 from logd.format.templates import PLACEHOLDER, TemplateCodes, is_word_byte, split_block
-from logd.format.wal import Frame, encode_frame
+from logd.format.wal import MARKER, Form, Frame, encode_frame
+from logd.format.wal_columns import encode_columns
 from logd.store.tail import TailRun
 
 _PROJECT: Final = ProjectId("00000000-0000-4000-8000-000000000000")
@@ -66,7 +67,7 @@ def steps(entries: int) -> list[tuple[str, float]]:
     costs = [
         ("decode and validate a body", _least(lambda: [_decode(body) for body in bodies])),
         ("ids of the answer", _least(lambda: [ids_json(_PROJECT, Seq(0), n) for n in counts])),
-        ("WAL frame, with its checksum", _least(lambda: _frame_all(bodies, counts))),
+        ("WAL frame, with its checksum", _least(lambda: [_frame(batch) for batch in batches])),
         ("tail", _least(lambda: _publish(batches))),
         ("build a chunk, all of it", _least(lambda: build_chunk(whole, Seq(0)))),
         ("- of that: split messages", _least(lambda: _split(messages))),
@@ -139,6 +140,14 @@ def disk(entries: int) -> list[tuple[str, float]]:
     return [(what, size / entries) for what, size in sizes.items()]
 
 
+def logged(entries: int) -> list[tuple[str, float]]:
+    """(what it is, bytes an entry), of requests before their entries are in a chunk."""
+    bodies = _bodies(entries)
+    frames = [buffer for body in bodies for buffer in _frame(_decode(body))]
+    sizes = [("requests, as they are sent", bodies), ("their frames in the WAL", frames)]
+    return [(what, sum(map(len, parts)) / entries) for what, parts in sizes]
+
+
 @cache
 def _bodies(entries: int) -> list[bytes]:
     lines = [line.json for block in blocks(1, entries) for line in block]
@@ -162,9 +171,9 @@ def _decode(body: bytes) -> Batch:
     return decode_body(body, _PROJECT, 0, ndjson=False)
 
 
-def _frame_all(bodies: Sequence[bytes], counts: Sequence[int]) -> None:
-    for body, count in zip(bodies, counts, strict=True):
-        encode_frame(Frame(Seq(0), count, 0, False, body, None))
+def _frame(batch: Batch) -> list[bytes]:
+    body = encode_columns(batch, MARKER)
+    return encode_frame(Frame(Seq(0), batch.count, 0, Form.COLUMNS, body, None))
 
 
 def _publish(batches: Sequence[Batch]) -> None:
@@ -195,6 +204,8 @@ def main() -> None:
     print(grid(("step", "us an entry"), rows))
     plain = [(what, number(cost)) for what, cost in plain_steps(options.entries)]
     print(grid(("for comparison", "us an entry"), plain))
+    in_log = [(what, number(size)) for what, size in logged(options.entries)]
+    print(grid(("before it is in a chunk", "bytes an entry"), in_log))
     sizes = disk(options.entries)
     sizes.append(("all of it", sum(size for _, size in sizes)))
     print(grid(("on disk", "bytes an entry"), [(what, number(size)) for what, size in sizes]))

@@ -1,4 +1,4 @@
-"""Bodies on their way to the store: what entries they hold, what the WAL keeps, and their ids."""
+"""Bodies on their way to the store: what entries they hold, and their ids."""
 
 import hashlib
 from collections.abc import Sequence
@@ -35,8 +35,6 @@ class Decoded(msgspec.Struct, frozen=True):
     """A decoded request. `kept`: indexes of the entries that are stored, None if all are."""
 
     batch: Batch | None
-    body: bytes
-    ndjson: bool
     count: int
     kept: tuple[int, ...] | None
     errors: tuple[EntryError, ...]
@@ -44,7 +42,7 @@ class Decoded(msgspec.Struct, frozen=True):
     def request(self, received_ns: int, idempotency: Idempotency | None) -> Request:
         if self.batch is None:
             raise ValueError("a request without entries is not stored")
-        return Request(self.batch, self.body, self.ndjson, received_ns, idempotency)
+        return Request(self.batch, received_ns, idempotency)
 
     def ids(self, project: ProjectId, first: Seq | None) -> bytes:
         if self.kept is None:
@@ -66,7 +64,7 @@ async def decode_whole(
         batch = await trio.to_thread.run_sync(
             lambda: decode_body(body, project, received_ns, ndjson=ndjson), limiter=limiter
         )
-    return Decoded(batch, body, ndjson, batch.count, None, ())
+    return Decoded(batch, batch.count, None, ())
 
 
 async def decode_partial(
@@ -76,7 +74,7 @@ async def decode_partial(
     found = await trio.to_thread.run_sync(
         lambda: decode_good_entries(body, project, received_ns, ndjson=ndjson), limiter=limiter
     )
-    return Decoded(found.batch, found.body, False, found.count, found.kept, found.errors)
+    return Decoded(found.batch, found.count, found.kept, found.errors)
 
 
 def decode_small(
@@ -86,13 +84,13 @@ def decode_small(
     there is no entry, or where one of several is not beyond doubt. Raises, of a single body, as
     `decode_whole` does."""
     if len(bodies) == 1:
-        batch, body = decode_body(bodies[0], project, received_ns, ndjson=ndjson), bodies[0]
+        batch = decode_body(bodies[0], project, received_ns, ndjson=ndjson)
     else:
-        decoded = decode_singles(bodies, project, received_ns)
-        if decoded is None:
+        taken = decode_singles(bodies, project, received_ns)
+        if taken is None:
             return None
-        batch, body = decoded
-    return Request(batch, body, ndjson, received_ns) if batch.count else None
+        batch = taken
+    return Request(batch, received_ns) if batch.count else None
 
 
 def ingested_each(

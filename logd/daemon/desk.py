@@ -105,10 +105,11 @@ class Desk:
             raise StorageFailed("the project is being closed")
         if self.project.failed:  # what it holds, and so what a retry is of, is not known now
             raise StorageFailed("the project's storage failed; it is being reopened")
-        if self._queue and self._queued_bytes + len(request.body) > MAX_QUEUED_BYTES:
+        size_bytes = request.batch.size_bytes
+        if self._queue and self._queued_bytes + size_bytes > MAX_QUEUED_BYTES:
             raise Overloaded("too many entries of this project wait to be written")
         self._queue.append((request, told))
-        self._queued_bytes += len(request.body)
+        self._queued_bytes += size_bytes
 
     def commit_soon(self) -> None:
         """The writer takes what waits."""

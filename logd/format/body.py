@@ -98,12 +98,11 @@ class Batch(msgspec.Struct, frozen=True, gc=False):
 class Partial(msgspec.Struct, frozen=True):
     """A body of which only the good entries are kept.
 
-    `body`: the good ones as a JSON array, for the WAL; `kept`: their indexes in the request;
+    `kept`: the indexes of the good ones in the request;
     `errors`: the first 100 faults of the others; `batch` is None if none is good.
     """
 
     batch: Batch | None
-    body: bytes
     kept: tuple[int, ...]
     count: int
     errors: tuple[EntryError, ...]
@@ -149,7 +148,6 @@ def decode_good_entries(
     errors = sorted((*found.faults, *found.foreign), key=lambda error: error.index)
     return Partial(
         batch=_to_batch(list(found.good.values())) if kept else None,
-        body=b"[" + b",".join([raws[index] for index in kept]) + b"]",
         kept=kept,
         count=len(raws),
         errors=tuple(errors[:MAX_ERRORS_LISTED]),
@@ -183,11 +181,8 @@ def _fast_decoder(project: ProjectId) -> tuple[Any, Any]:
     return msgspec.json.Decoder(struct), msgspec.json.Decoder(list[struct])
 
 
-def decode_fast(
-    body: bytes, project: ProjectId, received_ns: int | Int64s, ndjson: bool
-) -> Batch | None:
-    """The batch, or None where only the careful way can tell. `received_ns`: of all entries, or
-    int64[n], of each."""
+def decode_fast(body: bytes, project: ProjectId, received_ns: int, ndjson: bool) -> Batch | None:
+    """The batch, or None where only the careful way can tell."""
     one, many = _fast_decoder(project)
     try:
         if ndjson:
@@ -200,40 +195,33 @@ def decode_fast(
         return None
     if not entries:
         return EMPTY
-    if len(entries) == 1 and isinstance(received_ns, int):
+    if len(entries) == 1:
         return _one(entries[0], body, received_ns)
-    if not isinstance(received_ns, int) and len(received_ns) != len(entries):
-        return None
     return _several(entries, body, received_ns)
 
 
-def decode_singles(
-    bodies: Sequence[bytes], project: ProjectId, received_ns: int
-) -> tuple[Batch, bytes] | None:
-    """The batch of at least one body, each of one entry, and the one body that would have brought
-    them all; None where one of them is not beyond doubt."""
+def decode_singles(bodies: Sequence[bytes], project: ProjectId, received_ns: int) -> Batch | None:
+    """The batch of at least one body, each of one entry; None where one of them is not beyond
+    doubt."""
     one, _ = _fast_decoder(project)
     try:
         entries = [*map(one.decode, bodies)]
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
     if len(entries) == 1:
-        batch, body = _one(entries[0], bodies[0], received_ns), bodies[0]
-    else:
-        body = b"[%b]" % b",".join(bodies)
-        batch = _several(entries, body, received_ns)
-    return None if batch is None else (batch, body)
+        return _one(entries[0], bodies[0], received_ns)
+    return _several(entries, b",".join(bodies), received_ns)
 
 
-def _several(entries: list[Any], body: bytes, received_ns: int | Int64s) -> Batch | None:
-    """The batch of entries that were decoded from this body."""
+def _several(entries: list[Any], text: bytes, received_ns: int) -> Batch | None:
+    """The batch of entries that were decoded from this text."""
     count = len(entries)
     try:
         ts = _timestamps([e.timestamp for e in entries], received_ns)
     except BadTimestamp:
         return None
-    is_ascii = body.isascii()
-    join = join_ascii if is_ascii and b"\\u" not in body else join_texts
+    is_ascii = text.isascii()
+    join = join_ascii if is_ascii and b"\\u" not in text else join_texts
     messages = join([e.message for e in entries])
     sources = join_names([e.source for e in entries])
     tags = SEPARATOR.join([e.tags for e in entries])
@@ -241,7 +229,7 @@ def _several(entries: list[Any], body: bytes, received_ns: int | Int64s) -> Batc
     # msgspec sees to UTF-8 in the strings that it makes, not in what it leaves raw, and of a member
     # that comes twice it leaves only the last.
     if (
-        not (is_ascii or is_utf8(body))
+        not (is_ascii or is_utf8(text))
         # In bytes: msgspec has counted characters.
         or (join is join_texts and is_any_longer(messages, count, limits.MAX_MESSAGE_BYTES))
         or not all(map(_is_tag_list, set(tags.split(SEPARATOR))))
@@ -271,7 +259,7 @@ def _one(entry: Any, body: bytes, received_ns: int) -> Batch | None:
     return Batch(1, np.array([ts_ns], np.int64), levels, message, entry.source.encode(), tags, meta)
 
 
-def _timestamps(texts: list[str | UnsetType], received_ns: int | Int64s) -> Int64s:
+def _timestamps(texts: list[str | UnsetType], received_ns: int) -> Int64s:
     """int64[n]. Raises BadTimestamp."""
     if UNSET not in texts:
         return parse_timestamps(cast(list[str], texts))

@@ -1,10 +1,10 @@
-"""The write-ahead log: request bodies as they came, framed.
+"""The write-ahead log: the entries of requests, framed.
 
 File header, 48 bytes, little-endian:
 
     offset size
     0      8    magic "LOGDWAL\\0"
-    8      2    version, 1
+    8      2    version, 2
     10     2    header size, 48
     12     4    reserved, 0
     16     16   project id, the UUID's bytes
@@ -12,11 +12,11 @@ File header, 48 bytes, little-endian:
     40     4    reserved, 0
     44     4    CRC-32 of bytes 0-43
 
-then frames, 36 bytes and the body: a request, or several that came together, of one entry each, as
-the array of them:
+then frames, 36 bytes and the body: a request, or several that came together, of one entry each:
 
-    0      4    marker FE 57 46 FF (FE and FF never occur in UTF-8, so a body holds no marker)
-    4      1    flags: bit 0 NDJSON, bit 1 an idempotency record follows the header
+    0      4    marker FE 57 46 FF, which no body holds
+    4      1    flags: bit 0 the body is NDJSON, bit 1 an idempotency record follows the header,
+                bit 2 the body is columns (`wal_columns.py`); neither 0 nor 2: it is JSON
     5      3    reserved, 0
     8      4    body length in bytes
     12     4    count of entries
@@ -24,7 +24,9 @@ the array of them:
     24     8    receipt time, signed, ns since the epoch
     32     4    CRC-32 of bytes 0-31, the idempotency record and the body
     36     32   if flag bit 1: BLAKE2b-128 of the Idempotency-Key, BLAKE2b-128 of the request
-    ...         the body, UTF-8
+    ...         the body
+
+A file of version 1 has bodies as they were sent, UTF-8, and so never bit 2.
 
 A frame is valid if its marker, its CRC and its body length within the file hold. A reader meeting
 an invalid frame looks for the next valid one: if there is none, the file ends in a torn frame,
@@ -35,6 +37,7 @@ file are room that was not written to yet.
 import struct
 import uuid
 from collections.abc import Iterator
+from enum import Enum
 from typing import Final
 
 import msgspec
@@ -43,7 +46,7 @@ from logd.entry import ProjectId, Seq
 from logd.format.checksum import crc32
 
 MAGIC: Final = b"LOGDWAL\0"
-VERSION: Final = 1
+VERSION: Final = 2
 _HEADER: Final = struct.Struct("<8sHHI16sQI")
 HEADER_BYTES: Final = _HEADER.size + 4
 assert HEADER_BYTES == 48
@@ -56,8 +59,20 @@ assert FRAME_BYTES == 36
 
 _NDJSON: Final = 1
 _IDEMPOTENT: Final = 2
+_COLUMNS: Final = 4
 DIGEST_BYTES: Final = 16
 _CRC: Final = struct.Struct("<I")
+
+
+class Form(Enum):
+    """What a body is. The values are flags."""
+
+    JSON = 0
+    NDJSON = _NDJSON
+    COLUMNS = _COLUMNS
+
+
+_FORMS: Final = {form.value: form for form in Form}
 
 
 class Idempotency(msgspec.Struct, frozen=True):
@@ -68,12 +83,12 @@ class Idempotency(msgspec.Struct, frozen=True):
 
 
 class Frame(msgspec.Struct, frozen=True, gc=False):
-    """One request. `body` is at least one entry, JSON or NDJSON."""
+    """One request. `body` is at least one entry."""
 
     first_seq: Seq
     count: int
     received_ns: int
-    ndjson: bool
+    form: Form
     body: bytes
     idempotency: Idempotency | None = None
 
@@ -107,7 +122,7 @@ def decode_header(data: bytes) -> tuple[ProjectId, Seq, int]:
 
 def encode_frame(frame: Frame) -> list[bytes]:
     """The buffers to write, in order; the body is not copied."""
-    flags = _NDJSON if frame.ndjson else 0
+    flags: int = frame.form.value
     extra = b""
     if frame.idempotency is not None:
         flags |= _IDEMPOTENT
@@ -151,7 +166,8 @@ def _frame_at(data: bytes, offset: int) -> tuple[Frame, int] | None:
     if flags & _IDEMPOTENT:
         start += 2 * DIGEST_BYTES
     stop = start + length
-    if marker != MARKER or flags > 3 or stop > len(data) or count == 0:
+    form = _FORMS.get(flags & ~_IDEMPOTENT)
+    if marker != MARKER or form is None or stop > len(data) or count == 0:
         return None
     body = data[start:stop]
     found = crc32(data[offset : offset + _FRAME.size])
@@ -162,5 +178,4 @@ def _frame_at(data: bytes, offset: int) -> tuple[Frame, int] | None:
         idempotency = Idempotency(extra[:DIGEST_BYTES], extra[DIGEST_BYTES:])
     if crc32(body, found) != crc:
         return None
-    ndjson = bool(flags & _NDJSON)
-    return Frame(first_seq, count, received_ns, ndjson, body, idempotency), stop
+    return Frame(first_seq, count, received_ns, form, body, idempotency), stop

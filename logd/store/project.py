@@ -25,6 +25,7 @@ from logd.format.body import Batch
 from logd.format.chunk import BuiltChunk, IdempotencyRecord
 from logd.format.directory import ChunkRow
 from logd.format.wal import Idempotency
+from logd.format.wal_columns import encode_columns
 from logd.store.cache import PartCache
 from logd.store.chunk_reader import ChunkReader
 from logd.store.files import FileLayer
@@ -42,11 +43,9 @@ from logd.store.wal import WalWriter
 
 
 class Request(msgspec.Struct, frozen=True, gc=False):
-    """A validated request: its entries, and the body that the WAL keeps of it."""
+    """A validated request."""
 
     batch: Batch
-    body: bytes
-    ndjson: bool
     received_ns: int
     idempotency: Idempotency | None = None
 
@@ -140,8 +139,8 @@ class Project:
                     seq,
                     request.batch.count,
                     request.received_ns,
-                    request.ndjson,
-                    request.body,
+                    wal_codec.Form.COLUMNS,
+                    encode_columns(request.batch, wal_codec.MARKER),
                     request.idempotency,
                 )
             )

@@ -13,9 +13,10 @@ import msgspec
 from logd.entry import ProjectId, Seq
 from logd.errors import Corruption, LogdError
 from logd.format import wal as wal_codec
-from logd.format.body import Batch, decode_body
+from logd.format.body import Batch, concatenate_batches, decode_body
 from logd.format.chunk import IdempotencyRecord
-from logd.format.joined_bodies import decode_bodies
+from logd.format.wal import Form
+from logd.format.wal_columns import decode_columns
 from logd.store.damaged import Damaged
 from logd.store.files import NO_SPACE, FileLayer, write_whole
 from logd.store.freeze import slice_batch
@@ -24,7 +25,7 @@ from logd.store.spans import Span, outside
 from logd.store.tail import TailRun
 from logd.store.wal import WalContent, read_wal, refuse_newer
 
-_ENTRIES_AT_ONCE: Final = 4096
+_ENTRIES_AT_ONCE: Final = 1024
 _BYTES_AT_ONCE: Final = 2 << 20
 
 
@@ -130,15 +131,11 @@ class Replay:
         """(what of the file is not frozen, its frames, whether one of them cannot be decoded)."""
         run: TailRun | None = None
         frames: list[wal_codec.Frame] = []
-        undecodable = False
         frozen_end = frozen[-1][1] if frozen else 0
         waiting = [
             f for f in content.frames if f.first_seq >= frozen_end or outside(_span([f]), frozen)
         ]
         for group, batch in self._decoded(content.path, waiting):
-            if batch is None:
-                undecodable = True
-                continue
             frames += group
             first = group[0].first_seq
             for start, stop in outside(_span(group), frozen):
@@ -146,39 +143,38 @@ class Replay:
                 run.extend(Seq(start), slice_batch(batch, start - first, stop - first))
             if run is not None:
                 run.records += [_record(f, f.idempotency) for f in group if f.idempotency]
-        return run, frames, undecodable
+        return run, frames, len(frames) < len(waiting)
 
     def _decoded(
         self, path: Path, frames: Sequence[wal_codec.Frame]
-    ) -> Iterator[tuple[Sequence[wal_codec.Frame], Batch | None]]:
-        """Frames with what they hold together; None for one that cannot be decoded."""
+    ) -> Iterator[tuple[list[wal_codec.Frame], Batch]]:
+        """Frames that follow each other, with what they hold together; without those that cannot
+        be decoded."""
         for group in _groups(frames):
-            batch = self._decode_together(group) if len(group) > 1 else None
-            if batch is not None:
-                yield group, batch
-            else:
-                for frame in group:
-                    yield [frame], self._decode(path, frame)
-
-    def _decode_together(self, group: Sequence[wal_codec.Frame]) -> Batch | None:
-        return decode_bodies(
-            [frame.body for frame in group],
-            [frame.count for frame in group],
-            [frame.received_ns for frame in group],
-            self._project,
-            ndjson=group[0].ndjson,
-        )
+            good: list[wal_codec.Frame] = []
+            batches: list[Batch] = []
+            for frame in group:
+                batch = self._decode(path, frame)
+                if batch is not None:
+                    good.append(frame)
+                    batches.append(batch)
+                elif good:
+                    yield good, concatenate_batches(batches)
+                    good, batches = [], []
+            if good:
+                yield good, concatenate_batches(batches)
 
     def _decode(self, path: Path, frame: wal_codec.Frame) -> Batch | None:
         """Frames were validated before they were written: one that no longer decodes is damage."""
         try:
-            batch = decode_body(frame.body, self._project, frame.received_ns, ndjson=frame.ndjson)
-        except LogdError as error:
+            if frame.form is Form.COLUMNS:
+                return decode_columns(frame.body, frame.count)
+            ndjson = frame.form is Form.NDJSON
+            batch = decode_body(frame.body, self._project, frame.received_ns, ndjson=ndjson)
+            if batch.count != frame.count:
+                raise ValueError(f"holds {batch.count} entries, not {frame.count}")
+        except (LogdError, ValueError) as error:
             self._damaged.found.append(Corruption(path, 0, f"frame {frame.first_seq}: {error}"))
-            return None
-        if batch.count != frame.count:
-            reason = f"frame {frame.first_seq} holds {batch.count} entries, not {frame.count}"
-            self._damaged.found.append(Corruption(path, 0, reason))
             return None
         return batch
 
@@ -204,17 +200,14 @@ def _goes_on(content: WalContent, following: WalContent) -> bool:
 
 
 def _groups(frames: Sequence[wal_codec.Frame]) -> Iterator[list[wal_codec.Frame]]:
-    """Frames that follow each other without a gap, to be decoded together."""
+    """Frames that follow each other without a gap, and are worth it to be taken as one."""
     group: list[wal_codec.Frame] = []
     end = entries = size_bytes = 0
     for frame in frames:
         entries += frame.count
         size_bytes += len(frame.body)
         if group and (
-            frame.first_seq != end
-            or entries > _ENTRIES_AT_ONCE
-            or size_bytes > _BYTES_AT_ONCE
-            or frame.ndjson != group[0].ndjson
+            frame.first_seq != end or entries > _ENTRIES_AT_ONCE or size_bytes > _BYTES_AT_ONCE
         ):
             yield group
             group, entries, size_bytes = [], frame.count, len(frame.body)

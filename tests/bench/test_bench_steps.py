@@ -1,7 +1,7 @@
 import pytest
 
 from bench.corpus import blocks
-from bench.steps import disk, plain_steps, split_plainly, steps
+from bench.steps import disk, logged, plain_steps, split_plainly, steps
 from logd.entry import ProjectId, Seq
 from logd.format.body import decode_body
 from logd.format.chunk import BuiltChunk, build_chunk
@@ -17,6 +17,11 @@ def test_every_step_has_a_cost() -> None:
 
 def test_what_they_are_compared_with_has_a_cost() -> None:
     assert [cost > 0 for _, cost in plain_steps(2_000)] == [True] * 3
+
+
+def test_the_log_takes_less_than_the_requests() -> None:
+    (_, sent), (_, kept) = logged(2_000)
+    assert 0 < kept < sent
 
 
 def test_the_plain_split_finds_the_same_templates() -> None:

@@ -14,7 +14,8 @@ from logd.entry import Seq
 from logd.format import chunk, directory, pages, segment, wal
 from logd.format.chunk import BuiltChunk, IdempotencyRecord
 from logd.format.directory import ChunkRow
-from logd.format.wal import Frame, Idempotency
+from logd.format.wal import Form, Frame, Idempotency
+from logd.format.wal_columns import encode_columns
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 FIRST_SEQ = Seq(4096)
@@ -24,18 +25,18 @@ _RETRY = Idempotency(bytes(range(16)), bytes(range(16, 32)))
 
 _START = b'{"projectId":"%s","level":' % PROJECT.encode()
 
-FRAMES = (
-    Frame(FIRST_SEQ, 1, 1_700_000_000_000_000_001, False,
+FRAMES_V1 = (
+    Frame(FIRST_SEQ, 1, 1_700_000_000_000_000_001, Form.JSON,
           _START + b'"INFO","message":"one","source":"api"}'),
-    Frame(Seq(4097), 2, 1_700_000_000_000_000_002, True,
+    Frame(Seq(4097), 2, 1_700_000_000_000_000_002, Form.NDJSON,
           _START + '"WARN","message":"用户","source":"api","tags":["a", "b"]}\n'.encode()
           + _START + b'"ERROR","message":"","source":"s","timestamp":"2023-11-14 22:13:20.5"}\r\n'),
-    Frame(Seq(4099), 1, -1, False,
+    Frame(Seq(4099), 1, -1, Form.JSON,
           b"[" + _START + b'"DEBUG","message":"\\u0000","source":"s","meta":{"n": 1e400}}]',
           _RETRY),
 )  # fmt: skip
 
-FRAME_ROWS = (
+FRAME_ROWS_V1 = (
     [Row(1_700_000_000_000_000_001, 1, "one", "api")],
     [
         Row(1_700_000_000_000_000_002, 2, "用户", "api", b'["a", "b"]'),
@@ -44,6 +45,26 @@ FRAME_ROWS = (
     [Row(-1, 0, "\0", "s", b"[]", b'{"n": 1e400}')],
 )
 """What the bodies of the frames say."""
+
+FRAME_ROWS = (
+    *FRAME_ROWS_V1,
+    [
+        Row(int.from_bytes(wal.MARKER, "little"), 1, "a time that would be a marker", "s"),
+        Row(1_700_000_000_000_000_003, 0, "another", "s"),
+    ],
+)
+
+FRAMES = tuple(
+    Frame(
+        Seq(FIRST_SEQ + sum(map(len, FRAME_ROWS[:index]))),
+        len(rows),
+        1_700_000_000_000_000_000 + index,
+        Form.COLUMNS,
+        encode_columns(batch_of(rows), wal.MARKER),
+        _RETRY if index == 2 else None,
+    )
+    for index, rows in enumerate(FRAME_ROWS)
+)
 
 ROWS = tuple(
     Row(

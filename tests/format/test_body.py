@@ -34,7 +34,7 @@ def test_an_array_is_as_many_entries_in_its_order() -> None:
 def test_no_entries_are_an_empty_batch(body: bytes, ndjson: bool) -> None:
     assert decode_body(body, PROJECT, RECEIVED_NS, ndjson=ndjson).count == 0
     found = partial(body, ndjson=ndjson)
-    assert (found.batch, found.body, found.kept, found.count) == (None, b"[]", (), 0)
+    assert (found.batch, found.kept, found.count) == (None, (), 0)
 
 
 def test_what_is_absent_has_a_default() -> None:
@@ -154,21 +154,19 @@ def test_a_line_that_is_no_json_spoils_the_body(line: bytes) -> None:
 # ---------------------------------------------------------------- partial bodies
 
 
-def test_the_kept_body_is_an_array_whatever_was_sent() -> None:
+def test_the_good_entries_are_kept_whatever_was_sent() -> None:
     good, bad = entry(message='"é"'), entry(level='"x"')
     for body, ndjson in [(array(bad, good, good), False), (b"\n".join([bad, good, good]), True)]:
         found = partial(body, ndjson=ndjson)
-        assert found.body == array(good, good)
         assert found.kept == (1, 2)
         assert found.count == 3
         assert found.batch is not None
-        assert rows_of(found.batch) == decoded(found.body)
-    assert partial(good).body == array(good)
+        assert rows_of(found.batch) == decoded(array(good, good))
 
 
 def test_a_body_without_a_good_entry_keeps_none() -> None:
     found = partial(entry(level='"x"'))
-    assert (found.batch, found.body, found.kept, found.count) == (None, b"[]", (), 1)
+    assert (found.batch, found.kept, found.count) == (None, (), 1)
 
 
 # ---------------------------------------------------------------- batches

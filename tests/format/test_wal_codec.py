@@ -15,6 +15,7 @@ from logd.format.wal import (
     MARKER,
     VERSION,
     Damage,
+    Form,
     Frame,
     Idempotency,
     decode_frames,
@@ -24,10 +25,10 @@ from logd.format.wal import (
 )
 
 FRAMES = [
-    Frame(Seq(0), 1, 1_700_000_000_000_000_000, False, b'{"a":1}'),
-    Frame(Seq(1), 2, 1_700_000_000_000_000_001, True, b'{"b":1}\n{"c":"\xc3\xa9"}\n'),
-    Frame(Seq(3), 7, -5, False, b"[]", Idempotency(b"k" * DIGEST_BYTES, b"r" * DIGEST_BYTES)),
-    Frame(Seq(10), 1, 0, False, b'{"last":true}'),
+    Frame(Seq(0), 1, 1_700_000_000_000_000_000, Form.JSON, b'{"a":1}'),
+    Frame(Seq(1), 2, 1_700_000_000_000_000_001, Form.NDJSON, b'{"b":1}\n{"c":"\xc3\xa9"}\n'),
+    Frame(Seq(3), 7, -5, Form.JSON, b"[]", Idempotency(b"k" * DIGEST_BYTES, b"r" * DIGEST_BYTES)),
+    Frame(Seq(10), 1, 0, Form.COLUMNS, b"columns"),
 ]
 
 digests = st.binary(min_size=DIGEST_BYTES, max_size=DIGEST_BYTES)
@@ -36,7 +37,7 @@ frames = st.builds(
     first_seq=st.integers(0, 2**64 - 1).map(Seq),
     count=st.integers(1, 2**32 - 1),
     received_ns=st.integers(INT64_MIN, INT64_MAX),
-    ndjson=st.booleans(),
+    form=st.sampled_from(Form),
     body=st.text(st.characters(exclude_categories=["Cs"])).map(str.encode),
     idempotency=st.none() | st.builds(Idempotency, digests, digests),
 )
@@ -118,7 +119,7 @@ def test_reading_begins_at_the_offset() -> None:
 
 def test_a_body_is_not_copied_to_be_written() -> None:
     body = b"[" + b" " * 1000 + b"]"
-    assert encode_frame(Frame(Seq(0), 1, 0, False, body))[-1] is body
+    assert encode_frame(Frame(Seq(0), 1, 0, Form.COLUMNS, body))[-1] is body
 
 
 def test_no_frames_are_read_from_nothing() -> None:
@@ -203,8 +204,8 @@ def test_a_damaged_length_swallows_no_frame_behind() -> None:
 
 
 def test_a_frame_inside_the_body_of_a_whole_frame_is_not_looked_at() -> None:
-    """No request can hold one, UTF-8 has no such bytes; the reader does not depend on it."""
-    outer = [Frame(Seq(0), 1, 0, False, written(FRAMES[:1])), FRAMES[1]]
+    """No body can hold one; the reader does not depend on it."""
+    outer = [Frame(Seq(0), 1, 0, Form.JSON, written(FRAMES[:1])), FRAMES[1]]
     assert read(written(outer)) == whole(outer)
 
 
@@ -215,7 +216,7 @@ def sealed(frame: bytearray) -> bytes:
 
 
 def test_frames_of_unknown_flags_or_no_entries_are_damage() -> None:
-    for offset, value in [(4, 4), (4, 0x80), (12, 0)]:
+    for offset, value in [(4, 5), (4, 8), (4, 0x80), (12, 0)]:
         frame = bytearray(written(FRAMES[:1]))
         frame[offset] = value
         data = sealed(frame)

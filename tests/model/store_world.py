@@ -128,7 +128,7 @@ class World:
         body = body_of(entries, self.project_id, ndjson=ndjson)
         batch = decode_body(body, self.project_id, self.now_ns, ndjson=ndjson)
         idempotency = None if key is None else idempotency_of(key)
-        return Request(batch, body, ndjson, self.now_ns, idempotency)
+        return Request(batch, self.now_ns, idempotency)
 
     # ------------------------------------------------------------ questions
 

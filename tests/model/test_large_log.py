@@ -86,7 +86,7 @@ class LargeLog:
         for batch in batches():
             body = b"[" + b",".join([json_of(entry, PROJECT) for entry in batch]) + b"]"
             decoded = decode_body(body, PROJECT, START_NS, ndjson=False)
-            self.world.commit([Request(decoded, body, False, START_NS)])
+            self.world.commit([Request(decoded, START_NS)])
             self.entries += batch
             if project.is_tail_full:
                 project.freeze()

@@ -31,7 +31,7 @@ def strange_directory(world: World) -> None:
 
 def newer_wal(world: World) -> None:
     path = sorted(world.layout.wal.iterdir())[-1]
-    path.write_bytes(with_version(path.read_bytes(), 48, 2))
+    path.write_bytes(with_version(path.read_bytes(), 48, 3))
 
 
 def newer_segment(world: World) -> None:
@@ -71,7 +71,7 @@ def contents(root: Path) -> dict[str, bytes]:
     [
         (newer_directory, "format 2"),
         (strange_directory, "something else"),
-        (newer_wal, "WAL format 2"),
+        (newer_wal, "WAL format 3"),
         (newer_segment, "segment format 3"),
         (newer_index, "index format 2"),
     ],

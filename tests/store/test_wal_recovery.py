@@ -3,10 +3,11 @@
 from pathlib import Path
 
 import pytest
-from store_world import OTHER, World, ask, entries, entry, new_world
+from store_world import OTHER, World, ask, body_of, entries, entry, new_world
 
 from logd.entry import Seq
 from logd.format import wal as codec
+from logd.format.wal_columns import encode_columns
 
 
 def only_wal(world: World) -> Path:
@@ -196,9 +197,13 @@ def test_a_frame_that_no_longer_decodes_is_set_aside_and_reported() -> None:
         world.store_entries(entries("a", 2))
         world.crash()
         path = only_wal(world)
-        bad = codec.Frame(Seq(2), 1, world.now_ns, False, b'{"no":"entry"}')
-        short = codec.Frame(Seq(3), 2, world.now_ns, False, world.request([entry("one")]).body)
-        good = codec.Frame(Seq(5), 1, world.now_ns, False, world.request([entry("last")]).body)
+        one, last = (
+            encode_columns(world.request([entry(message)]).batch, codec.MARKER)
+            for message in ("one", "last")
+        )
+        bad = codec.Frame(Seq(2), 1, world.now_ns, codec.Form.COLUMNS, one[:-1])
+        short = codec.Frame(Seq(3), 2, world.now_ns, codec.Form.COLUMNS, one)
+        good = codec.Frame(Seq(5), 1, world.now_ns, codec.Form.COLUMNS, last)
         frames = [buffer for frame in (bad, short, good) for buffer in codec.encode_frame(frame)]
         path.write_bytes(path.read_bytes() + b"".join(frames))
         project = world.open()
@@ -207,6 +212,31 @@ def test_a_frame_that_no_longer_decodes_is_set_aside_and_reported() -> None:
         assert set_aside(world) == [f"{path.name}.0"]
         assert world.reopen().damage == ()
         assert world.seqs() == [0, 1, 5]
+
+
+def test_requests_as_they_were_sent_are_read() -> None:
+    """What the first version of the format held."""
+    with new_world() as world:
+        world.store_entries(entries("a", 2))
+        world.crash()
+        path = only_wal(world)
+        sent = [
+            (codec.Form.JSON, body_of([entry("b"), entry("c")], world.project_id)),
+            (codec.Form.NDJSON, body_of([entry("d"), entry("e")], world.project_id, ndjson=True)),
+            (codec.Form.JSON, b'{"no":"entry"}'),
+            (codec.Form.JSON, body_of([entry("f")], world.project_id)),
+        ]
+        buffers = []
+        for index, (form, body) in enumerate(sent):
+            frame = codec.Frame(Seq(2 + 2 * index), 2 if index < 3 else 1, world.now_ns, form, body)
+            buffers += codec.encode_frame(frame)
+        path.write_bytes(path.read_bytes() + b"".join(buffers))
+        project = world.open()
+        assert world.messages() == ["a 0", "a 1", "b", "c", "d", "e", "f"]
+        assert world.seqs() == [0, 1, 2, 3, 4, 5, 8]
+        assert len(project.damage) == 1
+        assert world.reopen().damage == ()
+        assert world.messages() == ["a 0", "a 1", "b", "c", "d", "e", "f"]
 
 
 def test_a_rewrite_of_the_wal_that_was_cut_short_is_dropped() -> None:
