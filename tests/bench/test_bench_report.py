@@ -124,6 +124,11 @@ def test_new_questions_have_a_table_of_their_own_and_count_as_answers(found: Res
 def test_replay_is_what_the_tail_adds_to_a_start(found: Results) -> None:
     figures = RecoveryFigures(entries=60_000, batch=1_000, empty_ready_s=0.3, ready_s=0.4)
     assert figures.replayed_per_s == pytest.approx(600_000)
+    for ready_s in (0.2, 0.3, 0.301):  # less than starts differ by
+        close = msgspec.structs.replace(figures, ready_s=ready_s)
+        assert close.replayed_per_s == pytest.approx(4_000_000)
+    quick = RecoveryFigures(entries=60_000, batch=1_000, empty_ready_s=0.01, ready_s=0.011)
+    assert quick.replayed_per_s == pytest.approx(6_000_000)
     found.runs[0].recovery.append(figures)
     assert replay(1_000).values(found, "logd") == [pytest.approx(600_000)]
     assert replay(1).values(found, "logd") == []
