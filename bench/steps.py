@@ -26,7 +26,7 @@ from logd.format.chunk import Part, build_chunk
 from logd.format.logid import ids_json
 from logd.format.separated import SEPARATOR, edges
 from logd.format.templates import PLACEHOLDER, TemplateCodes, is_word_byte, split_block
-from logd.format.wal import MARKER, Form, Frame, encode_frame
+from logd.format.wal import Form, Frame, encode_frame
 from logd.format.wal_columns import encode_columns
 from logd.store.tail import TailRun
 
@@ -172,7 +172,7 @@ def _decode(body: bytes) -> Batch:
 
 
 def _frame(batch: Batch) -> list[bytes]:
-    body = encode_columns(batch, MARKER)
+    body = encode_columns(batch)
     return encode_frame(Frame(Seq(0), batch.count, 0, Form.COLUMNS, body, None))
 
 

@@ -83,14 +83,12 @@ def decode_small(
     """A small body, or several of one JSON entry each, as one request to the store. None where
     there is no entry, or where one of several is not beyond doubt. Raises, of a single body, as
     `decode_whole` does."""
-    if len(bodies) == 1:
-        batch = decode_body(bodies[0], project, received_ns, ndjson=ndjson)
-    else:
-        taken = decode_singles(bodies, project, received_ns)
-        if taken is None:
-            return None
-        batch = taken
-    return Request(batch, received_ns) if batch.count else None
+    batch = (
+        decode_body(bodies[0], project, received_ns, ndjson=ndjson)
+        if len(bodies) == 1
+        else decode_singles(bodies, project, received_ns)
+    )
+    return Request(batch, received_ns) if batch is not None and batch.count else None
 
 
 def ingested_each(

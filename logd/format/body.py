@@ -1,4 +1,4 @@
-"""Request bodies: the JSON that callers send, and that the WAL stores as it came.
+"""Request bodies: the JSON that callers send.
 
     JSON    one entry object, or an array of them
     NDJSON  one entry object a line; blank lines are skipped

@@ -20,7 +20,8 @@ from logd.timestamps import parse_timestamp
 MAX_ERRORS_LISTED: Final = 100
 MAX_NESTING: Final = 500
 """Levels of arrays and objects in an entry, itself the first. Far fewer than the stack holds: what
-was acknowledged by one thread must be readable to every other, the recovery's above all."""
+was acknowledged by one thread must be readable to every other: to those that search metas, and to
+the recovery of a WAL of the first version."""
 MAX_TAGS_BYTES: Final = 131_072
 """Of an entry's tags in JSON: 64 tags of 128 characters, all escaped, are 98,689."""
 

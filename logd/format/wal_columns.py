@@ -20,17 +20,18 @@ import numpy as np
 
 from logd.format.body import Batch
 from logd.format.separated import SEPARATOR
+from logd.format.wal import MARKER
 
 _FIXED: Final = struct.Struct("<4IQ")
 _MASK_BYTES: Final = 8
 
 
-def encode_columns(batch: Batch, marker: bytes) -> bytes:
-    """A body without `marker`, of which no text may hold the last byte."""
+def encode_columns(batch: Batch) -> bytes:
+    """A body without the marker, whose last byte is in no text."""
     texts = (batch.messages, batch.sources, batch.tags, batch.metas)
     sizes = tuple(map(len, texts))
     mask, times = 0, batch.ts.astype("<i8", copy=False)
-    while marker in (numbers := _FIXED.pack(*sizes, mask) + times.tobytes() + batch.levels):
+    while MARKER in (numbers := _FIXED.pack(*sizes, mask) + times.tobytes() + batch.levels):
         digest = hashlib.blake2b(numbers, digest_size=_MASK_BYTES).digest()
         mask = int.from_bytes(digest, "little")
         times = batch.ts ^ np.frombuffer(digest, "<i8")

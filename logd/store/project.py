@@ -140,7 +140,7 @@ class Project:
                     request.batch.count,
                     request.received_ns,
                     wal_codec.Form.COLUMNS,
-                    encode_columns(request.batch, wal_codec.MARKER),
+                    encode_columns(request.batch),
                     request.idempotency,
                 )
             )

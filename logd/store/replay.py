@@ -4,7 +4,7 @@ A torn end is cut off. The last file may hold frames that were never synced, or 
 its frames are written to a new file and synced before any of them is shown.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -135,7 +135,7 @@ class Replay:
         waiting = [
             f for f in content.frames if f.first_seq >= frozen_end or outside(_span([f]), frozen)
         ]
-        for group, batch in self._decoded(content.path, waiting):
+        for group, batch in _together(self._decoded(content.path, waiting)):
             frames += group
             first = group[0].first_seq
             for start, stop in outside(_span(group), frozen):
@@ -147,22 +147,12 @@ class Replay:
 
     def _decoded(
         self, path: Path, frames: Sequence[wal_codec.Frame]
-    ) -> Iterator[tuple[list[wal_codec.Frame], Batch]]:
-        """Frames that follow each other, with what they hold together; without those that cannot
-        be decoded."""
-        for group in _groups(frames):
-            good: list[wal_codec.Frame] = []
-            batches: list[Batch] = []
-            for frame in group:
-                batch = self._decode(path, frame)
-                if batch is not None:
-                    good.append(frame)
-                    batches.append(batch)
-                elif good:
-                    yield good, concatenate_batches(batches)
-                    good, batches = [], []
-            if good:
-                yield good, concatenate_batches(batches)
+    ) -> Iterator[tuple[wal_codec.Frame, Batch]]:
+        """Without the frames that cannot be decoded."""
+        for frame in frames:
+            batch = self._decode(path, frame)
+            if batch is not None:
+                yield frame, batch
 
     def _decode(self, path: Path, frame: wal_codec.Frame) -> Batch | None:
         """Frames were validated before they were written: one that no longer decodes is damage."""
@@ -199,22 +189,27 @@ def _goes_on(content: WalContent, following: WalContent) -> bool:
     return last is not None and last.first_seq + last.count == parse_wal_name(following.path.name)
 
 
-def _groups(frames: Sequence[wal_codec.Frame]) -> Iterator[list[wal_codec.Frame]]:
-    """Frames that follow each other without a gap, and are worth it to be taken as one."""
-    group: list[wal_codec.Frame] = []
+def _together(
+    decoded: Iterable[tuple[wal_codec.Frame, Batch]],
+) -> Iterator[tuple[list[wal_codec.Frame], Batch]]:
+    """Frames that follow each other without a gap, as long as they are small, as one."""
+    frames: list[wal_codec.Frame] = []
+    batches: list[Batch] = []
     end = entries = size_bytes = 0
-    for frame in frames:
+    for frame, batch in decoded:
         entries += frame.count
         size_bytes += len(frame.body)
-        if group and (
+        if frames and (
             frame.first_seq != end or entries > _ENTRIES_AT_ONCE or size_bytes > _BYTES_AT_ONCE
         ):
-            yield group
-            group, entries, size_bytes = [], frame.count, len(frame.body)
-        group.append(frame)
+            yield frames, concatenate_batches(batches)
+            frames, batches = [], []
+            entries, size_bytes = frame.count, len(frame.body)
+        frames.append(frame)
+        batches.append(batch)
         end = frame.first_seq + frame.count
-    if group:
-        yield group
+    if frames:
+        yield frames, concatenate_batches(batches)
 
 
 def _span(frames: Sequence[wal_codec.Frame]) -> Span:

@@ -60,7 +60,7 @@ FRAMES = tuple(
         len(rows),
         1_700_000_000_000_000_000 + index,
         Form.COLUMNS,
-        encode_columns(batch_of(rows), wal.MARKER),
+        encode_columns(batch_of(rows)),
         _RETRY if index == 2 else None,
     )
     for index, rows in enumerate(FRAME_ROWS)

@@ -198,8 +198,7 @@ def test_a_frame_that_no_longer_decodes_is_set_aside_and_reported() -> None:
         world.crash()
         path = only_wal(world)
         one, last = (
-            encode_columns(world.request([entry(message)]).batch, codec.MARKER)
-            for message in ("one", "last")
+            encode_columns(world.request([entry(message)]).batch) for message in ("one", "last")
         )
         bad = codec.Frame(Seq(2), 1, world.now_ns, codec.Form.COLUMNS, one[:-1])
         short = codec.Frame(Seq(3), 2, world.now_ns, codec.Form.COLUMNS, one)
