@@ -6,19 +6,20 @@ from typing import Final
 import msgspec
 
 from logd.daemon.desks import Desks
-from logd.daemon.threads import WorkPool
+from logd.daemon.threads import Patience, WorkPool
 from logd.entry import Entry, ProjectId, Seq
 from logd.errors import BadQuery, NoSuchEntry, Overloaded
 from logd.format.logid import parse_log_id
 from logd.query.ast import Filter
 from logd.query.cursor import Cursor, decode, encode, filter_digest
 from logd.store.chunk_scans import Scanner
-from logd.store.search import Found, Position, entry_at, search
+from logd.store.search import Found, Position, Snapshot, entry_at, search, search_at_hand
 
 _log = logging.getLogger("logd.logs")
 
 _QUERY_SECONDS: Final = 60.0
 _MAX_WAITING_QUERIES: Final = 256
+_AT_HAND_SECONDS: Final = 0.001
 
 
 class Page(msgspec.Struct, frozen=True):
@@ -36,6 +37,7 @@ class Queries:
         self._desks = desks
         self._threads = threads
         self._scanner = scanner
+        self._patience = Patience()
 
     async def list_page(
         self, project: ProjectId, filter_: Filter, limit: int, cursor: str | None
@@ -53,22 +55,36 @@ class Queries:
             snapshot = desk.project.snapshot()
             if after is not None and after.pinned_seq > snapshot.visible_seq:
                 raise BadQuery("cursor", "bad_cursor", "cursor: it is of a log that was longer")
-            found = await self._threads.run_cancellable(
-                lambda check: search(
-                    snapshot,
-                    filter_,
-                    limit,
-                    after,
-                    with_total=after is None,
-                    scanner=self._scanner,
-                    check=check,
-                ),
-                flag,
-            )
+            found = self._at_hand(snapshot, filter_, limit, after)
+            if found is None:
+                found = await self._threads.run_cancellable(
+                    lambda check: search(
+                        snapshot,
+                        filter_,
+                        limit,
+                        after,
+                        with_total=after is None,
+                        scanner=self._scanner,
+                        check=check,
+                    ),
+                    flag,
+                )
         _report(project, found)
         total = found.total if resumed is None else resumed.total
         pinned = snapshot.visible_seq if after is None else after.pinned_seq
         return _page(project, found, total or 0, pinned, digest)
+
+    def _at_hand(
+        self, snapshot: Snapshot, filter_: Filter, limit: int, after: Position | None
+    ) -> Found | None:
+        """What can be answered without a thread, sooner than one would be told."""
+        if not self._patience.is_left():
+            return None
+        found = search_at_hand(
+            snapshot, filter_, limit, after, with_total=after is None, seconds=_AT_HAND_SECONDS
+        )
+        self._patience.note(in_vain=found is None)
+        return found
 
     async def stats(self, project: ProjectId) -> tuple[int, int, int, int]:
         """Entries of each level: DEBUG, INFO, WARN, ERROR."""

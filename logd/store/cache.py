@@ -14,7 +14,7 @@ LRU), IEEE Computer 1994.
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterable
-from typing import Final, TypeVar, cast
+from typing import Final, Protocol, TypeVar, cast
 
 T = TypeVar("T")
 
@@ -46,6 +46,15 @@ class _Item:
         self.value = value
         self.size = size
         self.owner = owner
+
+
+class Cache(Protocol):
+    """How a chunk's values are looked up, see PartCache."""
+
+    def get(self, key: Hashable, load: Callable[[], tuple[T, int]]) -> T: ...
+    def get_passing(self, key: Hashable, load: Callable[[], tuple[T, int]]) -> T: ...
+    def peek(self, key: Hashable) -> object | None: ...
+    def peek_each(self, keys: Iterable[Hashable]) -> list[object | None]: ...
 
 
 class PartCache:

@@ -2,7 +2,8 @@
 
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from functools import partial
-from typing import Any, Final, TypeVar, cast
+from pathlib import Path
+from typing import Any, Final, Protocol, TypeVar, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -28,9 +29,9 @@ from logd.format.chunk import (
 from logd.format.directory import ChunkRow
 from logd.format.separated import SEPARATOR, edges
 from logd.format.time_steps import TimeSteps, decode_time_steps
-from logd.store.cache import PartCache
+from logd.store.at_hand import CacheAlone, FileAway
+from logd.store.cache import Cache
 from logd.store.chunk_values import Texts, Times
-from logd.store.files import File
 from logd.store.page import Check
 from logd.store.split_column import SplitColumn
 
@@ -47,16 +48,31 @@ def _go_on() -> None:
     """There is no end to this work but its own."""
 
 
+class File(Protocol):
+    """What is needed of a segment's file, see `files.py`."""
+
+    @property
+    def path(self) -> Path: ...
+    def read(self, offset: int, size: int) -> bytes: ...
+    def descriptor(self) -> int | None: ...
+
+
 class ChunkReader:
     """One chunk of a segment file. All methods raise Corruption where the bytes do not hold."""
 
-    def __init__(self, file: File, number: int, row: ChunkRow, cache: PartCache) -> None:
+    def __init__(self, file: File, number: int, row: ChunkRow, cache: Cache) -> None:
         """`number` tells the open file from all others of the process."""
         self.row = row
         self._file = file
         self._cache = cache
         self._key = (number, row.offset)
         self._block_entries = 0  # not known yet
+
+    def at_hand(self, check: Check) -> "ChunkReader":
+        """The same chunk, of which only what is cached can be asked: NotAtHand is raised where that
+        does not suffice."""
+        cache = CacheAlone(self._cache, check)
+        return ChunkReader(FileAway(self._file.path), self.number, self.row, cache)
 
     @property
     def number(self) -> int:

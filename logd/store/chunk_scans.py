@@ -17,6 +17,7 @@ from logd.format.folding import fold_utf8
 from logd.format.slot_layout import SLOT_BITS, slot_keys
 from logd.query.ast import And, Node, Not, Or, Term, Word, WordKind
 from logd.query.match import matches
+from logd.store.at_hand import NotAtHand
 from logd.store.chunk_reader import ChunkReader
 from logd.store.page import Check
 from logd.store.phrases import Gaps, find_phrase, joined, may_be_variable
@@ -74,6 +75,16 @@ class ScanHere:
 
     def share(self, work: Callable[[], None]) -> None:
         """Other threads would wait for the same interpreter."""
+
+
+class ScanNothing:
+    """A `Scanner` for a search that must be quick."""
+
+    def scan(self, _reader: ChunkReader, _scan: Scan, _check: Check) -> Bools:
+        raise NotAtHand
+
+    def share(self, work: Callable[[], None]) -> None:
+        """What would be found by then has to be there."""
 
 
 def may_scan(node: Node) -> bool:

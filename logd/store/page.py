@@ -69,6 +69,11 @@ class Page:
     def _newest(self, count: int) -> "_Newest":
         """The newest `count` of what was found."""
         found = self._found
+        if len(found) == 1:
+            alone = found[0]
+            order = np.lexsort((alone.seqs, alone.times))[: -count - 1 : -1]
+            owners = np.zeros(len(order), np.int64)
+            return _Newest(owners, alone.rows[order], alone.times[order], alone.seqs[order])
         rows = np.concatenate([c.rows for c in found])
         times = np.concatenate([c.times for c in found])
         seqs = np.concatenate([c.seqs for c in found])
@@ -78,6 +83,9 @@ class Page:
 
     def _by_part(self, newest: "_Newest") -> Iterator[tuple[Readable, Int64s]]:
         """Each part, and where its rows are in `newest`, by ascending row."""
+        if len(self._found) == 1:
+            yield self._found[0].part, np.argsort(newest.rows)
+            return
         order = np.lexsort((newest.rows, newest.owners))
         owners = newest.owners[order]
         starts = [0, *(np.flatnonzero(owners[1:] != owners[:-1]) + 1).tolist(), len(order)]

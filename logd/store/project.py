@@ -200,8 +200,14 @@ class Project:
         """Owner: the log as it is visible now."""
         runs = [job.run for job in self._waiting] + [self._run]
         blocks = tuple(block for run in runs for block in run.blocks())
+        view = self._view
         return Snapshot(
-            self._view.chunks, blocks, self._visible_seq, self._index, self.level_counts()
+            view.chunks,
+            view.latest_first,
+            blocks,
+            self._visible_seq,
+            self._index,
+            self.level_counts(),
         )
 
     def level_counts(self) -> tuple[int, int, int, int]:

@@ -2,37 +2,44 @@
 
 import bisect
 import contextlib
-from collections.abc import Sequence
+import heapq
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import NamedTuple, TypeGuard
 
 import msgspec
 import numpy as np
+import numpy.typing as npt
 
 from logd.entry import Entry, Seq
 from logd.errors import Corruption
 from logd.format.directory import ChunkRow
 from logd.query.ast import Filter
 from logd.query.cursor import filter_digest
+from logd.store.at_hand import Budget, NotAtHand
 from logd.store.chunk_reader import ChunkReader
-from logd.store.chunk_scans import Scanner, may_scan
+from logd.store.chunk_scans import Scanner, ScanNothing, may_scan
 from logd.store.chunk_search import ChunkSearch
 from logd.store.index import ProjectIndex
 from logd.store.page import Candidates, Check, Page
 from logd.store.part_search import LevelCounts, Matches, PartSearch, Position, SearchPart
 from logd.store.tail import TailBlock
-from logd.store.tail_search import TailSearch
+from logd.store.tail_search import TailAtHand, TailSearch
 
-__all__ = ["Found", "Position", "Snapshot", "entry_at", "search"]
+Int64s = npt.NDArray[np.int64]
+
+__all__ = ["Found", "Position", "Snapshot", "entry_at", "search", "search_at_hand"]
 
 
 class Snapshot(msgspec.Struct, frozen=True):
     """A project's log at one moment. Immutable: what freezes, merges or goes later does not show.
 
-    `chunks` by first sequence number; `blocks` hold what is in no chunk, all below `visible_seq`.
+    `chunks` by first sequence number, the same ones by their latest entries; `blocks` hold what is
+    in no chunk, all below `visible_seq`; `level_counts`: of all that.
     """
 
     chunks: tuple[ChunkReader, ...]
+    latest_first: tuple[ChunkReader, ...]
     blocks: tuple[TailBlock, ...]
     visible_seq: Seq
     index: ProjectIndex | None
@@ -65,18 +72,28 @@ def search(
     """
     pinned = snapshot.visible_seq if after is None else after.pinned_seq
     work = _Listing(snapshot, filter_, limit, after, pinned, with_total, scanner, check)
-    parts = _parts(snapshot, filter_, pinned)
     if with_total and filter_.search is not None and may_scan(filter_.search):
-        work.prepare([candidate.part for candidate in parts])
-    for candidate in parts:
-        wanted = work.page.wants(candidate.max_ts_ns)
-        if not wanted and not with_total:
-            break
-        wanted = wanted and (after is None or candidate.min_ts_ns <= after.ts_ns)
-        if wanted or with_total:
-            work.visit(candidate.part, wanted=wanted)
-    entries, last = work.page.finish(limit, work.damage, check)
-    return Found(tuple(entries), work.total if with_total else None, last, tuple(work.damage))
+        work.prepare([candidate.part for candidate in _parts(snapshot, filter_, pinned)])
+    return work.run()
+
+
+def search_at_hand(
+    snapshot: Snapshot,
+    filter_: Filter,
+    limit: int,
+    after: Position | None,
+    *,
+    with_total: bool,
+    seconds: float,
+) -> Found | None:
+    """The same, if what is in memory suffices, and so many seconds; None if not. Reads no file."""
+    pinned = snapshot.visible_seq if after is None else after.pinned_seq
+    check = Budget(seconds).check
+    work = _ListingAtHand(snapshot, filter_, limit, after, pinned, with_total, ScanNothing(), check)
+    try:
+        return work.run()
+    except NotAtHand:
+        return None
 
 
 class _Listing:
@@ -101,29 +118,52 @@ class _Listing:
         self._with_total = with_total
         self._scanner = scanner
         self._check = check
-        self.page = Page(limit + 1)
-        self.total = 0
-        self.damage: list[Corruption] = []
+        self._page = Page(limit + 1)
+        self._total = 0
+        self._damage: list[Corruption] = []
 
     @cached_property
     def _key(self) -> tuple[str, bytes]:
         """Of what matches in a chunk."""
         return "matches", filter_digest(Filter(self._filter.level, None, None, self._filter.search))
 
-    def visit(self, part: ChunkReader | TailBlock, *, wanted: bool) -> None:
+    def run(self) -> Found:
+        counted = self._counted_already()
+        for candidate in _parts(self._snapshot, self._filter, self._pinned):
+            wanted = self._page.wants(candidate.max_ts_ns)
+            counting = self._with_total and (counted is None or bool(self._damage))
+            if not wanted and not counting:
+                break
+            wanted = wanted and (self._after is None or candidate.min_ts_ns <= self._after.ts_ns)
+            if wanted or self._with_total:
+                self._visit(candidate.part, wanted=wanted)
+        total = self._total if counted is None or self._damage else counted
+        entries, last = self._page.finish(self._limit, self._damage, self._check)
+        return Found(tuple(entries), total if self._with_total else None, last, tuple(self._damage))
+
+    def _counted_already(self) -> int | None:
+        """How many match, where that is known of the log as a whole."""
+        filter_, snapshot = self._filter, self._snapshot
+        is_whole = filter_.from_ns is None and filter_.to_ns is None
+        if filter_.search is not None or not is_whole or self._pinned != snapshot.visible_seq:
+            return None
+        return _of_level(snapshot.level_counts, filter_.level)
+
+    def _visit(self, part: ChunkReader | TailBlock, *, wanted: bool) -> None:
         """Count the part's matches; `wanted`: it may also hold one of the newest."""
         self._check()
         try:
-            if isinstance(part, ChunkReader) and self._visit_whole(part, wanted=wanted):
+            if isinstance(part, ChunkReader) and self._is_in_window(part.row):
+                self._visit_whole(part, wanted=wanted)
                 return
             with self._open(part) as opened:
                 part_search = PartSearch(opened, self._filter, self._pinned)
                 if wanted:
-                    self.page.add(part_search.newest(self._limit + 1, self._after))
+                    self._page.add(part_search.newest(self._limit + 1, self._after))
                 if self._with_total:
-                    self.total += part_search.count()
+                    self._total += part_search.count()
         except Corruption as error:
-            self.damage.append(error)
+            self._damage.append(error)
 
     def _is_in_window(self, row: ChunkRow) -> bool:
         """All of the chunk is, and is older than the listing."""
@@ -132,30 +172,36 @@ class _Listing:
         above = to_ns is None or to_ns > row.max_ts_ns
         return below and above and row.next_seq <= self._pinned
 
-    def _visit_whole(self, chunk: ChunkReader, *, wanted: bool) -> bool:
-        """A chunk that lies in the window whole; false where it does not, or where that takes a
-        look at its rows. It never changes, so what matched is remembered for the next page, and
-        for the next such search."""
-        if not self._is_in_window(chunk.row):
-            return False
-        level = self._filter.level
+    def _visit_whole(self, chunk: ChunkReader, *, wanted: bool) -> None:
+        """A chunk that lies in the window whole. It never changes, so what matches is remembered
+        for the next page, and for the next such search."""
+        few = None
         if self._filter.search is None:
-            if not wanted:
-                self.total += chunk.count if level is None else chunk.row.level_counts[level]
-            return not wanted
-
-        matches = self._matches(chunk)
-        if wanted and matches.few is None:
-            return False
-        if wanted and matches.few is not None and matches.count:
-            rows, times = matches.few
+            count = _of_level(chunk.row.level_counts, self._filter.level)
+        else:
+            matches = self._matches(chunk)
+            count, few = matches.count, matches.few
+        if wanted and count:
+            rows, times = self._newest(chunk) if few is None else few
             seqs = rows + int(chunk.first_seq)
-            if self._after is not None:
+            if few is not None and self._after is not None:
                 behind = self._after.follows(times, seqs)
                 rows, times, seqs = rows[behind], times[behind], seqs[behind]
-            self.page.add(Candidates(chunk, rows, times, seqs))
-        self.total += matches.count
-        return True
+            self._page.add(Candidates(self._reach(chunk), rows, times, seqs))
+        self._total += count
+
+    def _newest(self, chunk: ChunkReader) -> tuple[Int64s, Int64s]:
+        """(rows, their times) of the newest matches behind the last page."""
+
+        def load() -> tuple[tuple[Int64s, Int64s], int]:
+            with self._open(chunk) as opened:
+                search_of_part = PartSearch(opened, self._filter, self._pinned)
+                found = search_of_part.newest(self._limit + 1, self._after)
+            return (found.rows, found.times), found.rows.nbytes + found.times.nbytes
+
+        if self._after is not None:  # the next page begins elsewhere
+            return load()[0]
+        return self._reach(chunk).cached(("newest", self._limit, *self._key), load)
 
     def _matches(self, chunk: ChunkReader) -> Matches:
         def load() -> tuple[Matches, int]:
@@ -163,7 +209,11 @@ class _Listing:
                 found = PartSearch(opened, self._filter, self._pinned).matches()
             return found, found.size_bytes
 
-        return chunk.cached(self._key, load)
+        return self._reach(chunk).cached(self._key, load)
+
+    def _reach(self, chunk: ChunkReader) -> ChunkReader:
+        """What is asked about the chunk."""
+        return chunk
 
     def prepare(self, parts: Sequence[ChunkReader | TailBlock]) -> None:
         """Find what matches in chunks that `visit` will find remembered then, several at a time."""
@@ -190,8 +240,20 @@ class _Listing:
         if self._snapshot.index is None:
             raise ValueError("a snapshot with chunks has an index")
         return contextlib.closing(
-            ChunkSearch(part, self._snapshot.index, self._scanner, self._check)
+            ChunkSearch(self._reach(part), self._snapshot.index, self._scanner, self._check)
         )
+
+
+class _ListingAtHand(_Listing):
+    """NotAtHand is raised where what is in memory does not suffice."""
+
+    def _reach(self, chunk: ChunkReader) -> ChunkReader:
+        return chunk.at_hand(self._check)
+
+    def _open(self, part: ChunkReader | TailBlock) -> contextlib.AbstractContextManager[SearchPart]:
+        if isinstance(part, TailBlock):
+            return contextlib.closing(TailAtHand(part, self._check))
+        return super()._open(part)
 
 
 class _Candidate(NamedTuple):
@@ -204,20 +266,26 @@ class _Candidate(NamedTuple):
     part: ChunkReader | TailBlock
 
 
-def _parts(snapshot: Snapshot, filter_: Filter, pinned: Seq) -> list[_Candidate]:
-    """Latest first."""
-    found = []
-    for chunk in snapshot.chunks:
-        row = chunk.row
-        if row.first_seq < pinned and _overlaps(filter_, row.min_ts_ns, row.max_ts_ns):
-            found.append(_Candidate(row.max_ts_ns, row.first_seq, row.min_ts_ns, chunk))
-    found += [
+def _parts(snapshot: Snapshot, filter_: Filter, pinned: Seq) -> Iterator[_Candidate]:
+    """Latest first. Of many chunks no more are looked at than are asked for."""
+    blocks = [
         _Candidate(block.max_ts_ns, block.first_seq, block.min_ts_ns, block)
         for block in snapshot.blocks
         if block.first_seq < pinned and _overlaps(filter_, block.min_ts_ns, block.max_ts_ns)
     ]
-    found.sort(reverse=True)  # no two parts share a first sequence number
-    return found
+    blocks.sort(reverse=True)  # no two parts share a first sequence number
+    return heapq.merge(_chunks(snapshot, filter_, pinned), blocks, reverse=True)
+
+
+def _chunks(snapshot: Snapshot, filter_: Filter, pinned: Seq) -> Iterator[_Candidate]:
+    for chunk in snapshot.latest_first:
+        row = chunk.row
+        if row.first_seq < pinned and _overlaps(filter_, row.min_ts_ns, row.max_ts_ns):
+            yield _Candidate(row.max_ts_ns, row.first_seq, row.min_ts_ns, chunk)
+
+
+def _of_level(counts: LevelCounts, level: int | None) -> int:
+    return sum(counts) if level is None else counts[level]
 
 
 def _overlaps(filter_: Filter, min_ts_ns: int, max_ts_ns: int) -> bool:

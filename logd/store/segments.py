@@ -206,9 +206,11 @@ def _storage_error(error: OSError) -> StorageFull | StorageFailed:
 
 
 class DirectoryView(msgspec.Struct, frozen=True):
-    """The chunks of a project at one moment, by first sequence number, and their level totals."""
+    """The chunks of a project at one moment, by first sequence number and by the latest time of
+    each, and their level totals."""
 
     chunks: tuple[ChunkReader, ...]
+    latest_first: tuple[ChunkReader, ...]
     level_counts: tuple[int, int, int, int]
 
 
@@ -221,4 +223,7 @@ def view_of(chunks: Sequence[ChunkReader]) -> DirectoryView:
         info += counts[1]
         warn += counts[2]
         error += counts[3]
-    return DirectoryView(tuple(ordered), (debug, info, warn, error))
+    latest_first = sorted(
+        ordered, key=lambda chunk: (chunk.row.max_ts_ns, chunk.first_seq), reverse=True
+    )
+    return DirectoryView(tuple(ordered), tuple(latest_first), (debug, info, warn, error))

@@ -4,7 +4,7 @@ Like a chunk's, the rows are in the order of sequence.
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any, cast
+from typing import Any, NoReturn, cast
 
 import msgspec
 import numpy as np
@@ -17,6 +17,7 @@ from logd.format.separated import Numbering, edges
 from logd.format.vocabulary import SOURCE, TAG_LIST
 from logd.query.ast import Field, Term, Word, WordKind
 from logd.query.match import matches, matches_words
+from logd.store.at_hand import LARGEST_BLOCK_BYTES, NotAtHand
 from logd.store.page import Check
 from logd.store.scan import candidate_texts
 from logd.store.selection import NONE, Bools, ByText, Rows, Selection, either
@@ -245,6 +246,18 @@ class TailSearch:
             meta = raw[at[position] : at[position + 1] - 1]
             found[position] = matches(term, "", "", (), meta)
         return Rows(found) if found.any() else NONE
+
+
+class TailAtHand(TailSearch):
+    """The same, where no texts need be gone through for it: NotAtHand is raised otherwise."""
+
+    def __init__(self, block: TailBlock, check: Check) -> None:
+        if block.batch.size_bytes > LARGEST_BLOCK_BYTES:
+            raise NotAtHand
+        super().__init__(block, check)
+
+    def _matching_term(self, _term: Term) -> NoReturn:
+        raise NotAtHand
 
 
 def _texts_at(blob: bytes, at: Int64s, rows: Int64s) -> list[bytes]:

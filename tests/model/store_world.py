@@ -23,7 +23,7 @@ from logd.store.files import DirectoryLock, FileLayer, OsFiles
 from logd.store.layout import DataLayout, ProjectLayout
 from logd.store.limits import StoreLimits
 from logd.store.project import Project, Request
-from logd.store.search import Found, Position, Snapshot, search
+from logd.store.search import Found, Position, Snapshot, search, search_at_hand
 from logd.store.store import Store, lock_directory
 
 PROJECT = ProjectId("0b7e8f0a-52c1-4c0e-9d0a-7f4f3c2b1a00")
@@ -153,12 +153,38 @@ def ask(
     limit: int = 1_000_000,
     after: Position | None = None,
 ) -> Found:
-    """A page with its total. `filter_`: a filter, or just the text of a search."""
-    if isinstance(filter_, str):
-        filter_ = Filter(search=parse_search(filter_))
-    return search(
-        snapshot, filter_, limit, after, with_total=True, scanner=ScanHere(), check=lambda: None
+    """A page with its total. `filter_`: a filter, or just the text of a search. What memory alone
+    answers, before and after, has to be the same."""
+    before = ask_memory(snapshot, filter_, limit, after)
+    found = search(
+        snapshot,
+        _as_filter(filter_),
+        limit,
+        after,
+        with_total=True,
+        scanner=ScanHere(),
+        check=lambda: None,
     )
+    assert before is None or before == found
+    again = ask_memory(snapshot, filter_, limit, after)
+    assert again is None or again == found
+    return found
+
+
+def ask_memory(
+    snapshot: Snapshot,
+    filter_: Filter | str = "",
+    limit: int = 1_000_000,
+    after: Position | None = None,
+    seconds: float = 60,
+) -> Found | None:
+    """The same, of what needs no look into files; None where that does not suffice."""
+    filter_ = _as_filter(filter_)
+    return search_at_hand(snapshot, filter_, limit, after, with_total=True, seconds=seconds)
+
+
+def _as_filter(filter_: Filter | str) -> Filter:
+    return Filter(search=parse_search(filter_)) if isinstance(filter_, str) else filter_
 
 
 def entry(message: str, at_s: int = 0, level: int = 1, **fields: Any) -> NewEntry:
