@@ -14,6 +14,7 @@ import trustme
 from live_daemon import Daemon, running_daemon
 from raw_http import PATIENCE_SECONDS, connected, get, read_answer, read_to_end, request
 
+from logd.client import LogdClient, NewEntry, Unreachable
 from logd.config import KIB
 
 pytestmark = pytest.mark.both_doors
@@ -33,7 +34,7 @@ def authority() -> trustme.CA:
 @pytest.fixture
 def trust(authority: trustme.CA) -> ssl.SSLContext:
     """Of a client that knows the authority."""
-    context = ssl.create_default_context()
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     authority.configure_trust(context)
     return context
 
@@ -106,6 +107,22 @@ async def test_an_unknown_authority_is_the_clients_to_refuse(tls_daemon: Daemon)
         with pytest.raises(httpx.ConnectError):
             await stranger.get(f"{tls_daemon.url}/livez")
     assert (await tls_daemon.call("GET", "/livez")).status_code == 200
+
+
+async def test_the_client_asks_whom_it_trusts(
+    tls_daemon: Daemon, authority: trustme.CA, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def ask() -> int:
+        url, key, project = tls_daemon.url, tls_daemon.key, tls_daemon.project
+        with LogdClient(url, key, project, retry_seconds=0) as client:
+            client.ingest([NewEntry(level="INFO", message="over TLS", source="test")])
+            return sum(1 for _ in client.iterate())
+
+    with pytest.raises(Unreachable):
+        await trio.to_thread.run_sync(ask)
+    authority.cert_pem.write_to_path(tmp_path / "authority.pem")
+    monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "authority.pem"))
+    assert await trio.to_thread.run_sync(ask) == 1
 
 
 async def test_one_connection_serves_many_requests_and_both_kinds(
