@@ -20,6 +20,8 @@ _log = logging.getLogger("logd.logs")
 _QUERY_SECONDS: Final = 60.0
 _MAX_WAITING_QUERIES: Final = 256
 _AT_HAND_SECONDS: Final = 0.001
+_MOST_SKIPS: Final = 3
+"""Few: what is in vain mostly ends at the first look, and what was asked in vain is asked again."""
 
 
 class Page(msgspec.Struct, frozen=True):
@@ -37,7 +39,7 @@ class Queries:
         self._desks = desks
         self._threads = threads
         self._scanner = scanner
-        self._patience = Patience()
+        self._patience = Patience(_MOST_SKIPS)
 
     async def list_page(
         self, project: ProjectId, filter_: Filter, limit: int, cursor: str | None

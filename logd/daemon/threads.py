@@ -22,13 +22,15 @@ _FREEZE_THREADS: Final = 1
 _DECODE_THREADS: Final = 2
 _BUSY_SECONDS: Final = 0.01
 _PATIENCE_SECONDS: Final = 0.001
-_MAX_SKIPS: Final = 256
+_MOST_SKIPS: Final = 256
 
 
 class Patience:
     """Whether to try what was in vain lately: the more often that was, the more times not."""
 
-    def __init__(self) -> None:
+    def __init__(self, most_skips: int = _MOST_SKIPS) -> None:
+        """`most_skips`: how many times not, at most, before it is tried again."""
+        self._most_skips = most_skips
         self._skips = self._skipped = 0
 
     def is_left(self) -> bool:
@@ -39,7 +41,7 @@ class Patience:
     def note(self, *, in_vain: bool) -> None:
         """What came of a try."""
         self._skipped = 0
-        self._skips = min(2 * self._skips + 1, _MAX_SKIPS) if in_vain else 0
+        self._skips = min(2 * self._skips + 1, self._most_skips) if in_vain else 0
 
 
 class Threads:

@@ -246,3 +246,10 @@ async def test_results_that_are_late_come_once(
     assert early
     assert late
     assert sorted([*early, *late]) == list(range(calls))
+
+
+def test_after_many_times_in_vain_it_is_soon_tried_again_where_that_is_said() -> None:
+    patience = Patience(most_skips=3)
+    for _ in range(20):
+        patience.note(in_vain=True)
+    assert [patience.is_left() for _ in range(4)] == [False, False, False, True]
