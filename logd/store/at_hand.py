@@ -8,14 +8,11 @@ read a file or the index, derive a column, or take longer than it may.
 import time
 from collections.abc import Callable, Hashable, Iterable
 from pathlib import Path
-from typing import Final, NoReturn, TypeVar, cast
+from typing import NoReturn, TypeVar, cast
 
 from logd.store.cache import Cache
 
 T = TypeVar("T")
-
-LARGEST_BLOCK_BYTES: Final = 4 << 20
-"""Of a block of the tail: to find where the texts of a larger one begin takes a millisecond."""
 
 
 class NotAtHand(Exception):

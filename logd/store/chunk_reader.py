@@ -2,8 +2,7 @@
 
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from functools import partial
-from pathlib import Path
-from typing import Any, Final, Protocol, TypeVar, cast
+from typing import Any, Final, TypeVar, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -32,6 +31,7 @@ from logd.format.time_steps import TimeSteps, decode_time_steps
 from logd.store.at_hand import CacheAlone, FileAway
 from logd.store.cache import Cache
 from logd.store.chunk_values import Texts, Times
+from logd.store.files import ReadableFile
 from logd.store.page import Check
 from logd.store.split_column import SplitColumn
 
@@ -48,19 +48,10 @@ def _go_on() -> None:
     """There is no end to this work but its own."""
 
 
-class File(Protocol):
-    """What is needed of a segment's file, see `files.py`."""
-
-    @property
-    def path(self) -> Path: ...
-    def read(self, offset: int, size: int) -> bytes: ...
-    def descriptor(self) -> int | None: ...
-
-
 class ChunkReader:
     """One chunk of a segment file. All methods raise Corruption where the bytes do not hold."""
 
-    def __init__(self, file: File, number: int, row: ChunkRow, cache: Cache) -> None:
+    def __init__(self, file: ReadableFile, number: int, row: ChunkRow, cache: Cache) -> None:
         """`number` tells the open file from all others of the process."""
         self.row = row
         self._file = file
@@ -432,6 +423,6 @@ def _entry_bytes(entry: Entry) -> int:
     return 500 + 4 * texts + len(entry.tags) + len(entry.meta)
 
 
-def read_head(file: File, offset: int) -> ChunkHead:
+def read_head(file: ReadableFile, offset: int) -> ChunkHead:
     """The head of the chunk at `offset`. Raises ValueError where none begins."""
     return decode_head(file.read(offset, head_size(file.read(offset, HEAD_BYTES))))

@@ -19,10 +19,20 @@ NO_SPACE = (errno.ENOSPC, errno.EDQUOT)
 _MAX_BUFFERS = 1000  # of one writev; Linux takes 1,024
 
 
-class File(Protocol):
-    """An open file. Reads are positioned and may come from several threads."""
+class ReadableFile(Protocol):
+    """An open file as its readers know it. Reads may come from several threads."""
 
     path: Path
+
+    def read(self, offset: int, size: int) -> bytes:
+        """Up to `size` bytes; fewer only at the end of the file."""
+
+    def descriptor(self) -> int | None:
+        """What another process may read it by, None where there is no such thing."""
+
+
+class File(ReadableFile, Protocol):
+    """An open file. Reads are positioned."""
 
     def append(self, buffers: Sequence[bytes]) -> None:
         """Write all buffers at the end. Raises OSError, after which the end is undefined."""
@@ -34,15 +44,9 @@ class File(Protocol):
     def sync(self) -> None:
         """Data and size are on the device when this returns. Raises OSError; final if it does."""
 
-    def read(self, offset: int, size: int) -> bytes:
-        """Up to `size` bytes; fewer only at the end of the file."""
-
     def truncate(self, size: int) -> None: ...
 
     def size(self) -> int: ...
-
-    def descriptor(self) -> int | None:
-        """What another process may read it by, None where there is no such thing."""
 
     def close(self) -> None: ...
 

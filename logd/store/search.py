@@ -182,13 +182,17 @@ class _Listing:
             matches = self._matches(chunk)
             count, few = matches.count, matches.few
         if wanted and count:
-            rows, times = self._newest(chunk) if few is None else few
+            rows, times = self._newest(chunk) if few is None else self._behind(chunk, *few)
             seqs = rows + int(chunk.first_seq)
-            if few is not None and self._after is not None:
-                behind = self._after.follows(times, seqs)
-                rows, times, seqs = rows[behind], times[behind], seqs[behind]
             self._page.add(Candidates(self._reach(chunk), rows, times, seqs))
         self._total += count
+
+    def _behind(self, chunk: ChunkReader, rows: Int64s, times: Int64s) -> tuple[Int64s, Int64s]:
+        """Those of them behind the last page."""
+        if self._after is None:
+            return rows, times
+        chosen = self._after.follows(times, rows + int(chunk.first_seq))
+        return rows[chosen], times[chosen]
 
     def _newest(self, chunk: ChunkReader) -> tuple[Int64s, Int64s]:
         """(rows, their times) of the newest matches behind the last page."""

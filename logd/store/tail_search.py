@@ -17,7 +17,7 @@ from logd.format.separated import Numbering, edges
 from logd.format.vocabulary import SOURCE, TAG_LIST
 from logd.query.ast import Field, Term, Word, WordKind
 from logd.query.match import matches, matches_words
-from logd.store.at_hand import LARGEST_BLOCK_BYTES, NotAtHand
+from logd.store.at_hand import NotAtHand
 from logd.store.page import Check
 from logd.store.scan import candidate_texts
 from logd.store.selection import NONE, Bools, ByText, Rows, Selection, either
@@ -29,6 +29,8 @@ Int64s = npt.NDArray[np.int64]
 _IS_WORD = np.frombuffer(WORD_BYTE, np.bool_)
 _CHECK_EVERY = 4096
 _TERMS_REMEMBERED = 16
+_LARGEST_AT_HAND_BYTES = 4 << 20
+"""Of a block: to find where the texts of a larger one begin takes a millisecond."""
 
 
 class _Dictionary(msgspec.Struct, frozen=True):
@@ -252,7 +254,7 @@ class TailAtHand(TailSearch):
     """The same, where no texts need be gone through for it: NotAtHand is raised otherwise."""
 
     def __init__(self, block: TailBlock, check: Check) -> None:
-        if block.batch.size_bytes > LARGEST_BLOCK_BYTES:
+        if block.batch.size_bytes > _LARGEST_AT_HAND_BYTES:
             raise NotAtHand
         super().__init__(block, check)
 
