@@ -11,6 +11,9 @@ PYTHON ?= python3
 VENV ?= .venv
 ARGS ?=
 
+# Tests start hundreds of processes, and each would compile every module anew.
+unexport PYTHONDONTWRITEBYTECODE
+
 # Tests wait for disks and processes now and then: one more than there are cores, and four at most.
 # ARGS="-n0" runs the tests in one process, for a debugger.
 workers := $(shell n=$$(nproc 2>/dev/null || echo 1); echo $$((n < 4 ? n + 1 : 4)))

@@ -5,6 +5,7 @@ import http.client
 import itertools
 import json
 import os
+import shutil
 import signal
 import subprocess
 import threading
@@ -56,6 +57,15 @@ class Client:
 class ProjectAccess:
     project: str
     key: str
+
+
+def strace_injecting(log: Path, calls: str, fault: str, *options: str) -> list[str]:
+    """The beginning of a command under strace, in which these calls fail: `fault` as its `inject=`
+    takes it. All other calls go on as quickly as ever: the kernel lets strace see no others."""
+    strace = shutil.which("strace")
+    assert strace is not None, "these tests need strace: apt install strace"
+    quiet = ("-D", "-f", "--seccomp-bpf", "-qq", "-o", str(log))
+    return [strace, *quiet, *options, "-e", f"trace={calls}", "-e", f"inject={calls}:{fault}"]
 
 
 class DaemonProcess:

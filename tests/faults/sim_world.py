@@ -8,15 +8,21 @@ import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
+import msgspec
 from sim_files import Died, SimDisk
-from store_world import OTHER, PROJECT, World, ask, entry, idempotency_of
+from store_world import OTHER, PROJECT, TINY, World, ask, entry, idempotency_of
 
 from logd.entry import ProjectId
 from logd.errors import LogdError, StorageFailed, StorageFull
+from logd.store.limits import StoreLimits
 from logd.store.project import Installation, Project, Request
 
 Step = Callable[["SimWorld"], None]
+
+FEW_CHUNKS: Final = msgspec.structs.replace(TINY, chunk_entries=128, block_entries=64)
+"""For work that is about the WAL, with more entries than need to be in chunks of eight."""
 
 
 class Fate(enum.Enum):
@@ -41,8 +47,9 @@ class SimWorld:
     does: a project whose storage failed is reopened, a freeze that found no space is tried again.
     """
 
-    def __init__(self, directory: Path, seed: int = 0) -> None:
+    def __init__(self, directory: Path, seed: int = 0, limits: StoreLimits = TINY) -> None:
         self.root = directory / "data"
+        self.limits = limits
         self.disk = SimDisk(self.root, seed)
         self.sent: list[Sent] = []
         self.deleted: set[ProjectId] = set()
@@ -59,7 +66,7 @@ class SimWorld:
     def open(self) -> None:
         """Raises Died, and what the opening of a failing disk raises."""
         self.world = None
-        world = World(self.root, files=self.disk)
+        world = World(self.root, self.limits, self.disk)
         self.world = world
         world.store.delete_unknown({PROJECT, OTHER} - self.deleted)
         for project in world.store.stored():
@@ -156,7 +163,7 @@ class SimWorld:
         self.stop()
         for _ in range(3):
             with contextlib.suppress(OSError, LogdError):
-                self.world = World(self.root, files=self.disk)
+                self.world = World(self.root, self.limits, self.disk)
                 return
         raise AssertionError("the directory cannot be opened")
 
@@ -320,9 +327,9 @@ def live(world: SimWorld, die_at: int | None, work: Step = script) -> bool:
     return True
 
 
-def count_operations(directory: Path, work: Step = script) -> int:
+def count_operations(directory: Path, work: Step = script, limits: StoreLimits = TINY) -> int:
     """How many operations it is, with the start."""
-    world = SimWorld(directory)
+    world = SimWorld(directory, limits=limits)
     assert live(world, None, work)
     operations = len(world.disk.operations)  # to verify opens projects, which is more of them
     world.verify()

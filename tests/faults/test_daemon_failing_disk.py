@@ -1,13 +1,12 @@
 """A daemon whose disk fails system calls, as strace injects them: 503 for the project that is hit,
 nothing acknowledged in error, the others go on, and it heals by itself."""
 
-import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from daemon_process import PATIENCE_SECONDS, SMALL, DaemonProcess, ProjectAccess
+from daemon_process import PATIENCE_SECONDS, SMALL, DaemonProcess, ProjectAccess, strace_injecting
 
 WAL = "wal/0000000000000000.wal"
 SEGMENT = "segments/0000000000000000-0001.seg"
@@ -58,17 +57,15 @@ class FailingWorld:
 @contextmanager
 def failing(data: Path, file: str, injection: str) -> Iterator[FailingWorld]:
     """`file`: of the first project; `injection`: as strace's inject= takes it."""
-    strace = shutil.which("strace")
-    assert strace is not None, "these tests need strace: apt install strace"
     daemon = DaemonProcess(data, *SMALL)
     try:
         daemon.start()
         hit, other = daemon.quickstart(2)
         daemon.kill()
-        call = injection.partition(":")[0]
+        call, _, fault = injection.partition(":")
         path = data / "projects" / hit.project / file
-        prefix = ["-D", "-f", "-qq", "-o", str(data.parent / "strace.log"), "-P", str(path)]
-        daemon.start(strace, *prefix, "-e", f"trace={call}", "-e", f"inject={injection}")
+        log = data.parent / "strace.log"
+        daemon.start(*strace_injecting(log, call, fault, "-P", str(path)))
         yield FailingWorld(daemon, hit, other)
     finally:
         daemon.stop()

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from sim_files import Died
 from sim_world import (
+    FEW_CHUNKS,
     SimWorld,
     Step,
     count_operations,
@@ -107,8 +108,9 @@ def test_a_power_loss_during_the_recovery_loses_nothing(directories: Iterator[Pa
 
 
 def test_a_power_loss_between_small_groups_loses_nothing(directories: Iterator[Path]) -> None:
-    for die_at in range(15, count_operations(next(directories), many_small_groups), 2):
-        world = SimWorld(next(directories), die_at)
+    operations = count_operations(next(directories), many_small_groups, FEW_CHUNKS)
+    for die_at in range(15, operations, 2):
+        world = SimWorld(next(directories), die_at, FEW_CHUNKS)
         lose_power_at(world, die_at, drop_index=False, work=many_small_groups)
 
 

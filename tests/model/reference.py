@@ -4,6 +4,7 @@ It shares the grammar (`parse_search`) with the daemon, and nothing that decides
 folds, splits and compares on its own, one character and one word at a time.
 """
 
+import functools
 import json
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -181,9 +182,11 @@ def reference_words(text: str) -> list[str]:
 
 
 def reference_fold(text: str) -> str:
-    folded = ""
-    for character in text:
-        lower = character.lower()
-        same_size = len(lower) == 1 and len(lower.encode()) == len(character.encode())
-        folded += lower if same_size else character
-    return folded
+    return "".join([_fold_character(character) for character in text])
+
+
+@functools.cache
+def _fold_character(character: str) -> str:
+    lower = character.lower()
+    same_size = len(lower) == 1 and len(lower.encode()) == len(character.encode())
+    return lower if same_size else character
