@@ -57,6 +57,25 @@ class Api:
             response = problems.to_response(error, head.request_id)
         return with_common(response, head.request_id)
 
+    def answer_at_once(self, head: Head) -> Response | None:
+        """The same to a request without a body, if no wait is needed; None: it is for `answer`, and
+        nothing was done."""
+        try:
+            response = self._answer_at_once(head)
+        except Exception as error:  # noqa: BLE001  # the root of a request: it is answered, logged
+            response = problems.to_response(error, head.request_id)
+        return None if response is None else with_common(response, head.request_id)
+
+    def _answer_at_once(self, head: Head) -> Response | None:
+        route, raw_params = self._router.find(head.method, head.path)
+        if route.at_once is None:
+            return None
+        principal = self._authenticate(route, head)
+        params = _canonical(raw_params)
+        self._check_access(route, principal, params)
+        call = Call(head, params, self._query(route, head), principal, b"", _hold_nothing)
+        return route.at_once(self._services, call)
+
     async def _answer(self, head: Head, body: Body) -> Response:
         route, raw_params = self._router.find(head.method, head.path)
         principal = self._authenticate(route, head)
@@ -114,6 +133,10 @@ class Api:
         if not sent:
             return b""
         return await content.decompress(sent, encoding, MAX_CONTROL_BODY_BYTES, body)
+
+
+def _hold_nothing(count: int) -> None:
+    """What is large is not answered at once."""
 
 
 def _canonical(raw: Mapping[str, str]) -> dict[str, str]:

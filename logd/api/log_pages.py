@@ -44,14 +44,20 @@ class LogPages:
 
     async def response(self, project: ProjectId, page: Page, call: Call) -> Response:
         """Raises Overloaded."""
+        response = self.response_at_once(project, page)
+        if response is None:
+            call.hold(min(_page_bytes(page), self._max_held_bytes))
+            response = await _in_slices(project, page)
+        return response
+
+    def response_at_once(self, project: ProjectId, page: Page) -> Response | None:
+        """None for a page of more than a slice."""
         keys = list(zip(repeat(project), [entry.seq for entry in page.rows]))
         try:
             texts = [self._texts[key] for key in keys]
         except KeyError:
-            size = sum(map(_size_bytes, page.rows))
-            if size > SLICE_BYTES:
-                call.hold(min(size, self._max_held_bytes))
-                return await _in_slices(project, page)
+            if _page_bytes(page) > SLICE_BYTES:
+                return None
             texts = list(map(self._text, keys, page.rows))
         return raw_json_response(b"%b%b%b" % (_START, b",".join(texts), _end(page)))
 
@@ -103,6 +109,10 @@ def _slices(rows: Sequence[Entry]) -> Iterator[int]:
             size = 0
         size += _size_bytes(entry)
     yield len(rows)
+
+
+def _page_bytes(page: Page) -> int:
+    return sum(map(_size_bytes, page.rows))
 
 
 def _size_bytes(entry: Entry) -> int:

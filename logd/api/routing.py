@@ -14,6 +14,7 @@ from logd.api.schema import NoParameters
 from logd.api.service import Services
 
 Operation = Callable[[Services, Call], Awaitable[Response]]
+OperationAtOnce = Callable[[Services, Call], Response | None]
 
 
 class Access(enum.Enum):
@@ -36,11 +37,13 @@ class Payload(enum.Enum):
 
 class Route(msgspec.Struct, frozen=True, kw_only=True):
     """One operation on one resource. `template`: literal segments and `{parameters}`;
+    `at_once`: the same for a request without a body, without a wait, None where that cannot be;
     `codes`: those of the problems that are its own, by status."""
 
     method: str
     template: str
     operation: Operation
+    at_once: OperationAtOnce | None = None
     summary: str
     tag: str
     access: Access = Access.USER

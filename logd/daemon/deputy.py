@@ -57,6 +57,10 @@ class Deputy:
         is not tried again for a while."""
         return self._patience.is_left()
 
+    @property
+    def is_acting(self) -> bool:
+        return self._is_acting
+
     def now(self) -> float:
         """trio's time, to within a few milliseconds."""
         return self._began_at if self._is_acting else trio.current_time()

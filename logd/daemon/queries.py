@@ -13,6 +13,7 @@ from logd.format.logid import parse_log_id
 from logd.query.ast import Filter
 from logd.query.cursor import Cursor, decode, encode, filter_digest
 from logd.store.chunk_scans import Scanner
+from logd.store.page import Check
 from logd.store.search import Found, Position, Snapshot, entry_at, search, search_at_hand
 
 _log = logging.getLogger("logd.logs")
@@ -22,6 +23,10 @@ _MAX_WAITING_QUERIES: Final = 256
 _AT_HAND_SECONDS: Final = 0.001
 _MOST_SKIPS: Final = 3
 """Few: what is in vain mostly ends at the first look, and what was asked in vain is asked again."""
+
+
+LevelCounts = tuple[int, int, int, int]
+"""Entries of each level: DEBUG, INFO, WARN, ERROR."""
 
 
 class Page(msgspec.Struct, frozen=True):
@@ -45,51 +50,38 @@ class Queries:
         self, project: ProjectId, filter_: Filter, limit: int, cursor: str | None
     ) -> Page:
         """Raises BadQuery for a cursor that does not fit, Overloaded, StorageFailed, Cancelled."""
-        digest = filter_digest(filter_)
-        resumed = None if cursor is None else decode(cursor, project, digest)
-        after = None
-        if resumed is not None:
-            after = Position(Seq(resumed.pinned_seq), resumed.last_ts_ns, Seq(resumed.last_seq))
         desk = await self._desks.of(project)
+        page = self.page_at_hand(project, filter_, limit, cursor)
+        if page is not None:
+            return page
         if self._threads.waiting >= _MAX_WAITING_QUERIES:
             raise Overloaded("too many queries wait already")
         with self._desks.telling(project), desk.reading(_QUERY_SECONDS) as flag:
-            snapshot = desk.project.snapshot()
-            if after is not None and after.pinned_seq > snapshot.visible_seq:
-                raise BadQuery("cursor", "bad_cursor", "cursor: it is of a log that was longer")
-            found = self._at_hand(snapshot, filter_, limit, after)
-            if found is None:
-                found = await self._threads.run_cancellable(
-                    lambda check: search(
-                        snapshot,
-                        filter_,
-                        limit,
-                        after,
-                        with_total=after is None,
-                        scanner=self._scanner,
-                        check=check,
-                    ),
-                    flag,
-                )
-        _report(project, found)
-        total = found.total if resumed is None else resumed.total
-        pinned = snapshot.visible_seq if after is None else after.pinned_seq
-        return _page(project, found, total or 0, pinned, digest)
+            asked = _Asked(project, filter_, limit, cursor, desk.project.snapshot())
+            found = await self._threads.run_cancellable(
+                lambda check: asked.search(self._scanner, check), flag
+            )
+        return asked.page(found)
 
-    def _at_hand(
-        self, snapshot: Snapshot, filter_: Filter, limit: int, after: Position | None
-    ) -> Found | None:
-        """What can be answered without a thread, sooner than one would be told."""
-        if not self._patience.is_left():
+    def page_at_hand(
+        self, project: ProjectId, filter_: Filter, limit: int, cursor: str | None
+    ) -> Page | None:
+        """What can be answered without a wait, sooner than a thread would be told. Raises
+        BadQuery."""
+        desk = self._desks.if_open(project)
+        if desk is None or not self._patience.is_left():
             return None
-        found = search_at_hand(
-            snapshot, filter_, limit, after, with_total=after is None, seconds=_AT_HAND_SECONDS
-        )
+        asked = _Asked(project, filter_, limit, cursor, desk.project.snapshot())
+        found = asked.search_at_hand(_AT_HAND_SECONDS)
         self._patience.note(in_vain=found is None)
-        return found
+        return None if found is None else asked.page(found)
 
-    async def stats(self, project: ProjectId) -> tuple[int, int, int, int]:
-        """Entries of each level: DEBUG, INFO, WARN, ERROR."""
+    def stats_at_hand(self, project: ProjectId) -> LevelCounts | None:
+        """What `stats` says, without a wait."""
+        desk = self._desks.if_open(project)
+        return None if desk is None else desk.project.level_counts()
+
+    async def stats(self, project: ProjectId) -> LevelCounts:
         return (await self._desks.of(project)).project.level_counts()
 
     async def entry(self, project: ProjectId, log_id_: str) -> Entry:
@@ -106,19 +98,65 @@ class Queries:
         return found
 
 
-def _report(project: ProjectId, found: Found) -> None:
-    for damage in found.damage:
-        _log.error("project %s: %s", project, damage)
+class _Asked:
+    """A question for a page, and what is there to be asked."""
 
+    def __init__(
+        self,
+        project: ProjectId,
+        filter_: Filter,
+        limit: int,
+        cursor: str | None,
+        snapshot: Snapshot,
+    ) -> None:
+        """Raises BadQuery."""
+        self._project = project
+        self._filter = filter_
+        self._limit = limit
+        self._snapshot = snapshot
+        self._digest = filter_digest(filter_)
+        self._resumed = None if cursor is None else decode(cursor, project, self._digest)
+        self._after = None
+        if self._resumed is not None:
+            if self._resumed.pinned_seq > snapshot.visible_seq:
+                raise BadQuery("cursor", "bad_cursor", "cursor: it is of a log that was longer")
+            self._after = Position(
+                Seq(self._resumed.pinned_seq), self._resumed.last_ts_ns, Seq(self._resumed.last_seq)
+            )
 
-def _page(project: ProjectId, found: Found, total: int, pinned: Seq, digest: bytes) -> Page:
-    following = None
-    if found.last is not None:
-        ts_ns, seq = found.last
-        following = encode(Cursor(pinned, ts_ns, seq, total), project, digest)
-    return Page(
-        rows=found.entries,
-        next_cursor=following,
-        total=total,
-        damaged=bool(found.damage),
-    )
+    def search(self, scanner: Scanner, check: Check) -> Found:
+        """In a thread."""
+        return search(
+            self._snapshot,
+            self._filter,
+            self._limit,
+            self._after,
+            with_total=self._after is None,
+            scanner=scanner,
+            check=check,
+        )
+
+    def search_at_hand(self, seconds: float) -> Found | None:
+        """From memory alone; None where that takes longer, or more is needed."""
+        return search_at_hand(
+            self._snapshot,
+            self._filter,
+            self._limit,
+            self._after,
+            with_total=self._after is None,
+            seconds=seconds,
+        )
+
+    def page(self, found: Found) -> Page:
+        for damage in found.damage:
+            _log.error("project %s: %s", self._project, damage)
+        resumed = self._resumed
+        total = (found.total if resumed is None else resumed.total) or 0
+        following = None
+        if found.last is not None:
+            pinned = self._snapshot.visible_seq if resumed is None else Seq(resumed.pinned_seq)
+            cursor = Cursor(pinned, *found.last, total)
+            following = encode(cursor, self._project, self._digest)
+        return Page(
+            rows=found.entries, next_cursor=following, total=total, damaged=bool(found.damage)
+        )

@@ -3,9 +3,10 @@
 In the lane a connection's task parks here until its client sends something. One task watches all
 that are parked, through an epoll of its own in which a connection stays from request to request.
 What comes as one whole request of the kind that `api/express.py` takes is begun at once, and
-answered out of the commit that makes it durable; the connection's task sleeps on. Anything else,
-and what is handed back, wakes the task, with the bytes in `unread`. While a task answers a query,
-the same watch tells it if its client is gone.
+answered out of the commit that makes it durable; a question whose answer is at hand is answered
+there and then. The connection's task sleeps on. Anything else, and what is handed back, wakes the
+task, with the bytes in `unread`. While a task answers a query, the same watch tells it if its
+client is gone.
 
 Much of this is done by the deputy of the event loop (`daemon/deputy.py`): what only the loop itself
 can do, such as to wake a task, is left to it with `soon`.
@@ -34,11 +35,17 @@ _EVENTS_AT_ONCE: Final = 256
 _ROUNDS: Final = 4
 _LINGER_SECONDS: Final = 0.0001
 _LONGEST_LINGER_SECONDS: Final = 0.0005
+_AT_ONCE_SECONDS: Final = 0.002  # for answers, before the event loop goes on
 _ENOUGH: Final = 16  # requests: a larger group would not make each of them much cheaper
 
 Begin = Callable[[bytes, Told], int | None]
 """Begins the request that these bytes are, if they are exactly one of the kind; `Told` is called
 later. How many bytes are held for it until then; None: nothing was done."""
+
+
+AnswerAtOnce = Callable[[bytes], Response | None]
+"""The answer to the request that these bytes are, if they are exactly one without a body and no
+wait is needed. Called on the event loop only."""
 
 
 class Waiter(Protocol):
@@ -56,6 +63,7 @@ class Platform:
     def __init__(
         self,
         begin: Begin,
+        answer_at_once: AnswerAtOnce,
         express: Express,
         give_back: Callable[[int], None],
         encode: Callable[[Response, float], tuple[bytes, bool]],
@@ -68,6 +76,8 @@ class Platform:
         self._express = express
         self.deputy = express.deputy
         self.begin = begin
+        self._answer_at_once = answer_at_once
+        self._answers_until = 0.0
         self.give_back = give_back
         self.encode = encode
         self.complaints = complaints
@@ -82,6 +92,7 @@ class Platform:
         while True:
             await trio.lowlevel.wait_readable(self._epoll.fileno())
             self.answered.clear()
+            self._answers_until = time.perf_counter() + _AT_ONCE_SECONDS
             for _ in range(_ROUNDS):
                 if not self._look():
                     break
@@ -127,6 +138,16 @@ class Platform:
         self._patience.note(in_vain=len(self.answered) == awaited)
         return came
 
+    def answer_at_once(self, data: bytes) -> Response | None:
+        """None: nothing was done."""
+        if (
+            not data.startswith(b"GET ")
+            or self.deputy.is_acting
+            or time.perf_counter() >= self._answers_until
+        ):
+            return None
+        return self._answer_at_once(data)
+
     def watch(self, fd: int, spot: "Spot") -> None:
         """Tell the spot when there is something to read, now or later. Each time once."""
         if self._spots.get(fd) is spot:
@@ -166,17 +187,21 @@ class Spot:
 
     async def park(self) -> bool:
         """Until there is something for the task to do; whether the connection goes on."""
-        self._wake = trio.Event()
-        self._parked = True
-        self._platform.watch(self._fd, self)
-        try:
-            await self._wake.wait()
-        finally:
-            self._parked = False
-        if self._unsent:
+        while True:
+            self._wake = trio.Event()
+            self._parked = True
+            self._platform.watch(self._fd, self)
+            try:
+                await self._wake.wait()
+            finally:
+                self._parked = False
+            if not self._unsent:
+                return not self._ends
             unsent, self._unsent = self._unsent, b""
             await self._stream.send_all(unsent)
-        return not self._ends
+            if self._ends:
+                return False
+            self._wait_for_next(trio.current_time())
 
     @contextmanager
     def listening(self, gone: Callable[[], None]) -> Iterator[None]:
@@ -223,6 +248,10 @@ class Spot:
             return
         except OSError:
             data = b""
+        response = self._platform.answer_at_once(data)
+        if response is not None:
+            self._answer_or_give_up(response)
+            return
         held = self._platform.begin(data, self._told) if data else None
         if held is None:
             self._leave_to_task(data)
@@ -247,31 +276,41 @@ class Spot:
             return
         if response is None:
             self._leave_to_task(data)
-            return
+        elif self._answer_or_give_up(response):
+            self._platform.answered.add(self)
+            if self._came_meanwhile:
+                self._came_meanwhile = False
+                self._platform.watch(self._fd, self)  # once more
+
+    def _answer_or_give_up(self, response: Response) -> bool:
+        """Whether the connection waits for the next request."""
         try:
-            self._answer(response, self._platform.deputy.now())
+            return self._answer(response, self._platform.deputy.now())
         except Exception as error:  # noqa: BLE001  # the root of a request: the others are answered
             self._platform.deputy.soon(partial(self._give_up, error))
+            return False
 
     def _give_up(self, error: Exception) -> None:
         self._platform.complaints.note("an answer could not be sent", error)
         self._stream.abort()
 
-    def _answer(self, response: Response, now: float) -> None:
+    def _answer(self, response: Response, now: float) -> bool:
         data, keep = self._platform.encode(response, now)
         try:
             sent = self._stream.send_at_once(data)
         except trio.BrokenResourceError:  # the client is gone
             self._platform.deputy.soon(self._stream.abort)
-            return
+            return False
         if sent < len(data) or not keep:
             self._unsent = data[sent:]
             self._ends = not keep
+            self._stream.idle_since = self._connection.waits_until = None
             self._wake_task()
-            return
+            return False
+        self._wait_for_next(now)
+        return True
+
+    def _wait_for_next(self, now: float) -> None:
+        """The connection is idle, and a while later it ends."""
         self._stream.idle_since = now
         self._connection.waits_until = now + KEEP_ALIVE_SECONDS
-        self._platform.answered.add(self)
-        if self._came_meanwhile:
-            self._came_meanwhile = False
-            self._platform.watch(self._fd, self)  # once more

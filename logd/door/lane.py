@@ -61,7 +61,13 @@ class Lane:
         self._connections: set[_Connection] = set()
         self._stopping = False
         self._platform = Platform(
-            self._begin, api.express, memory.give_back, self._encode_kept, complaints, cores
+            self._begin,
+            self._answer_at_once,
+            api.express,
+            memory.give_back,
+            self._encode_kept,
+            complaints,
+            cores,
         )
 
     def stop(self) -> None:
@@ -135,6 +141,15 @@ class Lane:
             return request.length
         self._memory.give_back(request.length)
         return None
+
+    def _answer_at_once(self, data: bytes) -> Response | None:
+        """See `express.AnswerAtOnce`."""
+        if self._stopping or data.find(_END_OF_HEAD) + len(_END_OF_HEAD) != len(data):
+            return None
+        request = hot_request(data)
+        if request is None or request.length:
+            return None
+        return self._api.answer_at_once(request.text.head(self._random_bytes))
 
     async def _serve(self, connection: "_Connection", request: Request) -> bool:
         """Answer a request; whether another may follow on the connection."""

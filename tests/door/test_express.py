@@ -12,6 +12,9 @@ import trio
 from live_daemon import Daemon, DaemonFactory
 from raw_http import Answer, assert_healthy, connected, read_answer, read_to_end, request
 
+from logd.api.dispatch import Api
+from logd.daemon import queries
+from logd.door import express
 from logd.store.limits import StoreLimits
 
 SLOW_SECONDS = 0.05
@@ -314,3 +317,120 @@ async def test_of_those_that_come_together_each_gets_its_own_answer(
         assert len(stored) == len(set(stored)) == 5 * (2 + 2 + 2)
         assert len(set(await listed(daemon)) - set(stored)) == 1  # the first one
         assert set(stored) <= set(await listed(daemon))
+
+
+def question(daemon: Daemon, path: str, *headers: str) -> bytes:
+    credential = f"Authorization: Bearer {daemon.key}"
+    return request("GET", f"/v1/projects/{daemon.project}/logs{path}", credential, *headers)
+
+
+@pytest.mark.parametrize("path", ["/stats", "", "?level=ERROR&limit=3", "?level=WARN"])
+async def test_what_is_at_hand_is_answered_without_a_task(
+    make_daemon: DaemonFactory, monkeypatch: pytest.MonkeyPatch, path: str
+) -> None:
+    monkeypatch.setattr(queries, "_AT_HAND_SECONDS", 10.0)
+    monkeypatch.setattr(express, "_AT_ONCE_SECONDS", 10.0)
+    async with make_daemon() as daemon, connected(daemon) as stream:
+        await stream.send_all(post(daemon, level="ERROR"))
+        ids(await read_answer(stream))
+        async with connected(daemon) as other:
+            await other.send_all(question(daemon, path, "TE: trailers"))
+            expected = await read_answer(other)
+        monkeypatch.setattr(Api, "answer", None)
+        for _ in range(3):
+            await stream.send_all(question(daemon, path))
+            answer = await read_answer(stream)
+            assert (answer.status, answer.body) == (200, expected.body)
+
+
+async def test_questions_are_refused_as_on_the_other_way(make_daemon: DaemonFactory) -> None:
+    async with make_daemon() as daemon, connected(daemon) as stream:
+        await stream.send_all(post(daemon))
+        ids(await read_answer(stream))
+        other_project = request(
+            "GET",
+            "/v1/projects/0b7e8f0a-52c1-4c0e-9d0a-7f4f3c2b1a00/logs",
+            f"Authorization: Bearer {daemon.key}",
+            "X-Request-Id: same",
+        )
+        nobody = request("GET", f"/v1/projects/{daemon.project}/logs", "X-Request-Id: same")
+        refused = [
+            question(daemon, path, "X-Request-Id: same")
+            for path in (
+                "?level=LOUD",
+                "?limit=0",
+                "?cursor=x",
+                "?search=%22",
+                "?more=1",
+                "?from=x",
+            )
+        ]
+        for data in [*refused, other_project, nobody]:
+            await stream.send_all(data)
+            answer = await read_answer(stream)
+            assert answer.status >= 400
+            async with connected(daemon) as other:
+                await other.send_all(data.replace(b"X-Request-Id", b"TE: trailers\r\nX-Request-Id"))
+                expected = await read_answer(other)
+            assert (answer.status, answer.body) == (expected.status, expected.body)
+
+
+async def test_a_question_is_not_helped_out_by_the_one_behind_it(
+    make_daemon: DaemonFactory,
+) -> None:
+    """The first names no host, the second does."""
+    async with make_daemon() as daemon, connected(daemon) as stream:
+        await stream.send_all(post(daemon))
+        ids(await read_answer(stream))
+        second = question(daemon, "/stats")
+        (host,) = [line for line in second.split(b"\r\n") if line.lower().startswith(b"host:")]
+        await stream.send_all(second.replace(host + b"\r\n", b"") + second)
+        assert (await read_answer(stream)).status == 400
+
+
+async def test_an_answer_that_the_client_does_not_take_at_once_comes_whole(
+    make_daemon: DaemonFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And the connection is idle after it as any other: it does not owe a head at once."""
+    monkeypatch.setattr(queries, "_AT_HAND_SECONDS", 10.0)
+    head_seconds = 0.2
+    async with make_daemon(request_timeout_seconds=head_seconds) as daemon:
+        entries = [daemon.entry(message=f"{n} " + "x" * 8000) for n in range(100)]
+        stored = await daemon.call("POST", "/v1/ingest", daemon.key, json=entries)
+        assert stored.status_code == 200
+        socket = trio.socket.socket()
+        socket.setsockopt(trio.socket.SOL_SOCKET, trio.socket.SO_RCVBUF, 4096)
+        await socket.connect(("127.0.0.1", daemon.port))
+        async with trio.SocketStream(socket) as stream:
+            for _ in range(2):
+                await stream.send_all(question(daemon, ""))
+                await trio.sleep(0.05)
+                answer = await read_answer(stream)
+                logs = json.loads(answer.body)["logs"]
+                assert [log["id"] for log in reversed(logs)] == stored.json()["ids"]
+                await trio.sleep(head_seconds + 1.5)
+            await stream.send_all(question(daemon, "/stats"))
+            assert (await read_answer(stream)).status == 200
+
+
+@pytest.mark.usefixtures("quick_disk")
+async def test_those_who_store_and_ask_by_turns_see_what_they_stored(
+    make_daemon: DaemonFactory,
+) -> None:
+    """Questions also come while the event loop stands still for commits."""
+
+    async def work(daemon: Daemon, name: int) -> None:
+        async with connected(daemon) as stream:
+            for number in range(20):
+                await stream.send_all(post(daemon, message=f"worker{name} {number}"))
+                ids(await read_answer(stream))
+                await stream.send_all(question(daemon, f"?search=worker{name}&limit=1"))
+                answer = await read_answer(stream)
+                assert answer.status == 200
+                page = json.loads(answer.body)
+                assert page["total"] == number + 1
+                assert page["logs"][0]["message"] == f"worker{name} {number}"
+
+    async with make_daemon() as daemon, trio.open_nursery() as nursery:
+        for name in range(12):
+            nursery.start_soon(work, daemon, name)

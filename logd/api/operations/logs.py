@@ -20,10 +20,14 @@ _LOST_PLUS: Final = re.compile(r"(.*\d\d:\d\d(?:\.\d+)?) (\d\d:\d\d)")
 
 async def list_page(services: Services, call: Call) -> Response:
     project = ProjectId(call.params["projectId"])
-    page = await services.queries.list_page(
-        project, read_filter(call.query), _limit(call.query), call.query.get("cursor")
-    )
+    page = await services.queries.list_page(project, *_question(call.query))
     return await services.pages.response(project, page, call)
+
+
+def list_page_at_once(services: Services, call: Call) -> Response | None:
+    project = ProjectId(call.params["projectId"])
+    page = services.queries.page_at_hand(project, *_question(call.query))
+    return None if page is None else services.pages.response_at_once(project, page)
 
 
 async def stats(services: Services, call: Call) -> Response:
@@ -31,10 +35,20 @@ async def stats(services: Services, call: Call) -> Response:
     return json_response(log_schema.Stats(*counts))
 
 
+def stats_at_once(services: Services, call: Call) -> Response | None:
+    counts = services.queries.stats_at_hand(ProjectId(call.params["projectId"]))
+    return None if counts is None else json_response(log_schema.Stats(*counts))
+
+
 async def show(services: Services, call: Call) -> Response:
     project = ProjectId(call.params["projectId"])
     entry = await services.queries.entry(project, call.params["logId"])
     return json_response(log_schema.log_entry(project, entry))
+
+
+def _question(query: Mapping[str, str]) -> tuple[Filter, int, str | None]:
+    """Raises BadQuery."""
+    return read_filter(query), _limit(query), query.get("cursor")
 
 
 def read_filter(query: Mapping[str, str]) -> Filter:
