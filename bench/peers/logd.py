@@ -51,7 +51,7 @@ class Logd(HttpPeer):
         "an entry is acknowledged after fdatasync; every `total` is exact",
         "searches message, source and tags, without regard to case",
         "each entry on the wire carries its `projectId` (52 bytes more than for the others)",
-        "remembers what matched in a chunk, so that a question is quicker the second time: the "
+        "remembers what matched in the chunks, so that a question is quicker the second time: the "
         "warm times are of questions asked again, those of new ones are below",
     )
 

@@ -368,8 +368,8 @@ class ChunkReader:
         """One by one: the next page may hold some of them."""
         numbers = rows.tolist()
         found = self.cached_already_each([("entry", row) for row in numbers])
-        missing = [row for row, entry in zip(numbers, found, strict=True) if entry is None]
-        if missing:
+        if None in found:
+            missing = [row for row, entry in zip(numbers, found, strict=True) if entry is None]
             entries = self._read_entries(np.array(missing, np.int64), check)
             read = dict(zip(missing, entries, strict=True))
             found = [

@@ -53,6 +53,10 @@ class Page:
         if self._count >= self._limit:
             self._keep_newest()
 
+    def found(self) -> list[Candidates]:
+        """At least the newest so far, part by part."""
+        return list(self._found)
+
     def _keep_newest(self) -> None:
         """Drop what is not among the newest, so that the page never holds much more."""
         if self._count == self._limit:
@@ -129,6 +133,9 @@ class _Newest(msgspec.Struct, frozen=True):
 
 def _read(part: Readable, rows: Int64s, check: Check) -> list[Entry]:
     """The entries of ascending rows."""
+    if len(rows) <= _SLICE_ROWS:
+        check()
+        return part.entries(rows, check)
     entries: list[Entry] = []
     for start in range(0, len(rows), _SLICE_ROWS):
         check()

@@ -202,6 +202,7 @@ class Project:
         blocks = tuple(block for run in runs for block in run.blocks())
         view = self._view
         return Snapshot(
+            view.number,
             view.chunks,
             view.latest_first,
             blocks,

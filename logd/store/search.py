@@ -3,7 +3,8 @@
 import bisect
 import contextlib
 import heapq
-from collections.abc import Iterator, Sequence
+import itertools
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from typing import NamedTuple, TypeGuard
 
@@ -34,10 +35,12 @@ __all__ = ["Found", "Position", "Snapshot", "entry_at", "search", "search_at_han
 class Snapshot(msgspec.Struct, frozen=True):
     """A project's log at one moment. Immutable: what freezes, merges or goes later does not show.
 
-    `chunks` by first sequence number, the same ones by their latest entries; `blocks` hold what is
-    in no chunk, all below `visible_seq`; `level_counts`: of all that.
+    `chunks` by first sequence number, the same ones by their latest entries, `view_number` of these
+    and no others; `blocks` hold what is in no chunk, all below `visible_seq`; `level_counts`: of
+    all that.
     """
 
+    view_number: int
     chunks: tuple[ChunkReader, ...]
     latest_first: tuple[ChunkReader, ...]
     blocks: tuple[TailBlock, ...]
@@ -129,7 +132,18 @@ class _Listing:
 
     def run(self) -> Found:
         counted = self._counted_already()
-        for candidate in _parts(self._snapshot, self._filter, self._pinned):
+        if self._asks_all_chunks():
+            self._visit_all_chunks()
+            self._visit_each(_blocks(self._snapshot, self._filter, self._pinned), counted)
+        else:
+            self._visit_each(_parts(self._snapshot, self._filter, self._pinned), counted)
+        total = self._total if counted is None or self._damage else counted
+        entries, last = self._page.finish(self._limit, self._damage, self._check)
+        return Found(tuple(entries), total if self._with_total else None, last, tuple(self._damage))
+
+    def _visit_each(self, candidates: Iterable["_Candidate"], counted: int | None) -> None:
+        """`candidates`: latest first; `counted`: how many match in all, where that is known."""
+        for candidate in candidates:
             wanted = self._page.wants(candidate.max_ts_ns)
             counting = self._with_total and (counted is None or bool(self._damage))
             if not wanted and not counting:
@@ -137,9 +151,47 @@ class _Listing:
             wanted = wanted and (self._after is None or candidate.min_ts_ns <= self._after.ts_ns)
             if wanted or self._with_total:
                 self._visit(candidate.part, wanted=wanted)
-        total = self._total if counted is None or self._damage else counted
-        entries, last = self._page.finish(self._limit, self._damage, self._check)
-        return Found(tuple(entries), total if self._with_total else None, last, tuple(self._damage))
+
+    def _asks_all_chunks(self) -> bool:
+        """It is the first page of what matches in the whole log."""
+        filter_ = self._filter
+        is_whole = filter_.from_ns is None and filter_.to_ns is None
+        is_first = self._with_total and self._after is None
+        return is_whole and is_first and filter_.search is not None and bool(self._snapshot.chunks)
+
+    def _visit_all_chunks(self) -> None:
+        """What is found in all chunks together is remembered as long as they are the same ones:
+        of a thousand chunks, one look instead of a thousand."""
+        snapshot = self._snapshot
+        latest = snapshot.latest_first[0]
+        key = ("all chunks", snapshot.view_number, self._limit, *self._key)
+        known = latest.cached_already(key)
+        if known is None:
+            self._visit_each(_chunks(snapshot, self._filter, self._pinned), None)
+            if not self._damage:
+                latest.cached(key, self._of_all_chunks)
+            return
+        assert isinstance(known, _OfAllChunks)
+        self._total = known.total
+        for at, rows, times in known.newest():
+            chunk = snapshot.chunks[at]
+            seqs = rows + int(chunk.first_seq)
+            self._page.add(Candidates(self._reach(chunk), rows, times, seqs))
+
+    def _of_all_chunks(self) -> tuple["_OfAllChunks", int]:
+        """What was found so far, and its bytes."""
+        found = self._page.found()
+        firsts = [chunk.first_seq for chunk in self._snapshot.chunks]
+        owners = [bisect.bisect(firsts, some.seqs.item(0)) - 1 for some in found]
+        counts = [len(some.rows) for some in found]
+        nothing = np.zeros(0, np.int64)
+        of_all = _OfAllChunks(
+            self._total,
+            np.repeat(np.array(owners, np.int64), counts),
+            np.concatenate([nothing, *(some.rows for some in found)]),
+            np.concatenate([nothing, *(some.times for some in found)]),
+        )
+        return of_all, 500 + 3 * of_all.rows.nbytes
 
     def _counted_already(self) -> int | None:
         """How many match, where that is known of the log as a whole."""
@@ -260,6 +312,25 @@ class _ListingAtHand(_Listing):
         return super()._open(part)
 
 
+class _OfAllChunks(NamedTuple):
+    """How many rows match in all chunks of a view, and at least the newest of them, chunk by chunk,
+    int64[n] each: the chunk's place in the view, the row, its time."""
+
+    total: int
+    owners: Int64s
+    rows: Int64s
+    times: Int64s
+
+    def newest(self) -> Iterator[tuple[int, Int64s, Int64s]]:
+        """(chunk, its rows, their times)."""
+        owners = self.owners
+        if not len(owners):
+            return
+        edges = [0, *(np.flatnonzero(owners[1:] != owners[:-1]) + 1).tolist(), len(owners)]
+        for start, stop in itertools.pairwise(edges):
+            yield owners.item(start), self.rows[start:stop], self.times[start:stop]
+
+
 class _Candidate(NamedTuple):
     """A part that may hold matches. It is open only while it is looked at: its index transaction
     covers one part, so that a long query never holds up the writer."""
@@ -272,13 +343,19 @@ class _Candidate(NamedTuple):
 
 def _parts(snapshot: Snapshot, filter_: Filter, pinned: Seq) -> Iterator[_Candidate]:
     """Latest first. Of many chunks no more are looked at than are asked for."""
+    blocks = _blocks(snapshot, filter_, pinned)
+    return heapq.merge(_chunks(snapshot, filter_, pinned), blocks, reverse=True)
+
+
+def _blocks(snapshot: Snapshot, filter_: Filter, pinned: Seq) -> list[_Candidate]:
+    """Latest first."""
     blocks = [
         _Candidate(block.max_ts_ns, block.first_seq, block.min_ts_ns, block)
         for block in snapshot.blocks
         if block.first_seq < pinned and _overlaps(filter_, block.min_ts_ns, block.max_ts_ns)
     ]
     blocks.sort(reverse=True)  # no two parts share a first sequence number
-    return heapq.merge(_chunks(snapshot, filter_, pinned), blocks, reverse=True)
+    return blocks
 
 
 def _chunks(snapshot: Snapshot, filter_: Filter, pinned: Seq) -> Iterator[_Candidate]:

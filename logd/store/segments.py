@@ -205,10 +205,14 @@ def _storage_error(error: OSError) -> StorageFull | StorageFailed:
     return StorageFailed(f"a segment could not be written: {error.strerror}")
 
 
+_view_numbers: Final = itertools.count()
+
+
 class DirectoryView(msgspec.Struct, frozen=True):
     """The chunks of a project at one moment, by first sequence number and by the latest time of
-    each, and their level totals."""
+    each, and their level totals. `number`: no other view of the process has it."""
 
+    number: int
     chunks: tuple[ChunkReader, ...]
     latest_first: tuple[ChunkReader, ...]
     level_counts: tuple[int, int, int, int]
@@ -226,4 +230,6 @@ def view_of(chunks: Sequence[ChunkReader]) -> DirectoryView:
     latest_first = sorted(
         ordered, key=lambda chunk: (chunk.row.max_ts_ns, chunk.first_seq), reverse=True
     )
-    return DirectoryView(tuple(ordered), tuple(latest_first), (debug, info, warn, error))
+    return DirectoryView(
+        next(_view_numbers), tuple(ordered), tuple(latest_first), (debug, info, warn, error)
+    )

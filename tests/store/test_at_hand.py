@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from typing import NoReturn
 
 import pytest
+from reference import NewEntry
 from store_world import START_NS, World, ask, ask_memory, entry, new_world
 
 from logd.query.ast import Filter
@@ -15,7 +16,7 @@ from logd.store.limits import StoreLimits
 from logd.store.search import Found, Position, Snapshot
 
 MINUTE = 60_000_000_000
-LIMITS = StoreLimits(chunk_entries=256, block_entries=64, min_free_disk_bytes=0)
+LIMITS = StoreLimits(chunk_entries=256, block_entries=64, merge_chunks=2, min_free_disk_bytes=0)
 CHUNKS = 4
 OF_A_CHUNK = 256
 FILTERS = [
@@ -126,3 +127,54 @@ def test_an_empty_log_is_at_hand() -> None:
         found = from_memory(world.project.snapshot(), "anything", 10)
         assert found is not None
         assert (found.entries, found.total) == ((), 0)
+
+
+def expected_page(stored: list[NewEntry], word: str, limit: int) -> list[str]:
+    """By brute force; `stored` by sequence number."""
+    found = [(one.ts_ns, seq) for seq, one in enumerate(stored) if word in one.message.split()]
+    return [stored[seq].message for _, seq in sorted(found, reverse=True)[:limit]]
+
+
+def test_what_all_chunks_hold_is_remembered_until_they_change(frozen: World) -> None:
+    """Other entries come meanwhile: newer, older and between; and are frozen, and merged."""
+    stored = [entry(f"number {n} of n{n}", n % 300, n % 4) for n in range(CHUNKS * OF_A_CHUNK)]
+    for turn in range(6):
+        last = 303 if turn < 2 else 200  # what is latest changes with the chunks, or does not
+        new = [entry(f"number {turn} late {at}", at) for at in (0, 150, last)]
+        frozen.store_entries(new)
+        stored += new
+        if turn % 2:
+            frozen.project.freeze()
+        if turn == 5:
+            chunks = len(frozen.project.snapshot().chunks)
+            frozen.project.merge()
+            assert len(frozen.project.snapshot().chunks) < chunks
+        snapshot = frozen.project.snapshot()
+        for word, limit in (("number", 3), ("number", 100), ("n77", 5), ("late", 8), ("no", 8)):
+            everything = expected_page(stored, word, len(stored))
+            for _ in range(2):
+                found = ask(snapshot, word, limit)
+                assert [row.message for row in found.entries] == everything[:limit]
+                assert found.total == len(everything)
+                assert (found.last is None) == (len(everything) <= limit)
+
+
+def test_the_view_before_a_freeze_is_answered_as_it_was(frozen: World) -> None:
+    old = frozen.project.snapshot()
+    expected = ask(old, "number", 10)
+    frozen.store_entries([entry("number of all", 1000)])
+    frozen.project.freeze()
+    assert ask(frozen.project.snapshot(), "number", 10).total == CHUNKS * OF_A_CHUNK + 1
+    assert ask(old, "number", 10) == expected
+
+
+def test_a_chunk_that_cannot_be_read_is_told_every_time(frozen: World) -> None:
+    segment = max(frozen.layout.segments.iterdir(), key=lambda path: path.stat().st_size)
+    with segment.open("r+b") as file:
+        file.seek(frozen.project.snapshot().chunks[1].row.offset + 600)
+        file.write(b"\0" * 64)
+    for _ in range(3):
+        found = ask(frozen.project.snapshot(), "number OR 1*", 10)
+        assert found.damage
+        assert found.total is not None
+        assert found.total < CHUNKS * OF_A_CHUNK
