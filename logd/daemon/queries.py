@@ -14,6 +14,7 @@ from logd.query.ast import Filter
 from logd.query.cursor import Cursor, decode, encode, filter_digest
 from logd.store.chunk_scans import Scanner
 from logd.store.page import Check
+from logd.store.part_search import LevelCounts
 from logd.store.search import Found, Position, Snapshot, entry_at, search, search_at_hand
 
 _log = logging.getLogger("logd.logs")
@@ -23,10 +24,6 @@ _MAX_WAITING_QUERIES: Final = 256
 _AT_HAND_SECONDS: Final = 0.001
 _MOST_SKIPS: Final = 3
 """Few: what is in vain mostly ends at the first look, and what was asked in vain is asked again."""
-
-
-LevelCounts = tuple[int, int, int, int]
-"""Entries of each level: DEBUG, INFO, WARN, ERROR."""
 
 
 class Page(msgspec.Struct, frozen=True):

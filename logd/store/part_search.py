@@ -30,6 +30,7 @@ _FEW_MATCHES: Final = 256
 Int64s = npt.NDArray[np.int64]
 Codes = npt.NDArray[np.integer[Any]]
 LevelCounts = tuple[int, int, int, int]
+"""Entries of each level: DEBUG, INFO, WARN, ERROR."""
 
 
 class Position(msgspec.Struct, frozen=True):
