@@ -267,9 +267,10 @@ class Desk:
         while not self._stopping:
             self._refuse_queued("the project's storage failed")
             try:
-                self.project = await self._threads.wal.run(
-                    lambda: self._store.reopen(self.project_id)
-                )
+                async with self._wal_in_use:  # a group under way may yet be acknowledged
+                    self.project = await self._threads.wal.run(
+                        lambda: self._store.reopen(self.project_id)
+                    )
             except (OSError, LogdError) as error:
                 _log.error("project %s cannot be reopened yet: %s", self.project_id, error)
                 await trio.sleep(_REOPEN_SECONDS)
