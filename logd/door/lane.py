@@ -127,29 +127,33 @@ class Lane:
 
     def _begin(self, data: bytes, told: Told) -> int | None:
         """See `express.Begin`."""
-        end = data.find(_END_OF_HEAD, 0, MAX_HEAD_BYTES) + len(_END_OF_HEAD)
-        if end < len(_END_OF_HEAD) or self._stopping:
+        request = self._whole_request(data)
+        if request is None or request.ticket is None:
             return None
-        request = hot_request(data[:end])
-        if request is None or request.ticket is None or len(data) != end + request.length:
-            return None
+        body = data[len(data) - request.length :]
         try:
             self._memory.take(request.length)
         except Overloaded:
             return None
-        if self._api.express.take(request.ticket, data[end:], told):
+        if self._api.express.take(request.ticket, body, told):
             return request.length
         self._memory.give_back(request.length)
         return None
 
     def _answer_at_once(self, data: bytes) -> Response | None:
         """See `express.AnswerAtOnce`."""
-        if self._stopping or data.find(_END_OF_HEAD) + len(_END_OF_HEAD) != len(data):
-            return None
-        request = hot_request(data)
+        request = self._whole_request(data)
         if request is None or request.length:
             return None
         return self._api.answer_at_once(request.text.head(self._random_bytes))
+
+    def _whole_request(self, data: bytes) -> Request | None:
+        """The one that these bytes are, if they are one, no more and no less."""
+        end = data.find(_END_OF_HEAD, 0, MAX_HEAD_BYTES) + len(_END_OF_HEAD)
+        if end < len(_END_OF_HEAD) or self._stopping:
+            return None
+        request = hot_request(data[:end])
+        return request if request is not None and len(data) == end + request.length else None
 
     async def _serve(self, connection: "_Connection", request: Request) -> bool:
         """Answer a request; whether another may follow on the connection."""

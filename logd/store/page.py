@@ -92,9 +92,8 @@ class Page:
             return
         order = np.lexsort((newest.rows, newest.owners))
         owners = newest.owners[order]
-        starts = [0, *(np.flatnonzero(owners[1:] != owners[:-1]) + 1).tolist(), len(order)]
-        for start, end in itertools.pairwise(starts):
-            yield self._found[owners[start]].part, order[start:end]
+        for start, stop in runs(owners):
+            yield self._found[owners[start]].part, order[start:stop]
 
     def finish(
         self, limit: int, damage: list[Corruption], check: Check
@@ -131,11 +130,15 @@ class _Newest(msgspec.Struct, frozen=True):
     seqs: Int64s
 
 
+def runs(numbers: Int64s) -> Iterator[tuple[int, int]]:
+    """(start, stop) of each stretch of equal numbers."""
+    if len(numbers):
+        inner = np.flatnonzero(numbers[1:] != numbers[:-1]) + 1
+        yield from itertools.pairwise([0, *inner.tolist(), len(numbers)])
+
+
 def _read(part: Readable, rows: Int64s, check: Check) -> list[Entry]:
     """The entries of ascending rows."""
-    if len(rows) <= _SLICE_ROWS:
-        check()
-        return part.entries(rows, check)
     entries: list[Entry] = []
     for start in range(0, len(rows), _SLICE_ROWS):
         check()

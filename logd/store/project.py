@@ -35,6 +35,7 @@ from logd.store.index import IndexChange
 from logd.store.layout import ProjectLayout
 from logd.store.limits import StoreLimits
 from logd.store.merge import entries_of, is_small, plan_merge
+from logd.store.part_search import LevelCounts
 from logd.store.recovery import recover
 from logd.store.search import Snapshot
 from logd.store.segments import SegmentName, view_of
@@ -211,7 +212,7 @@ class Project:
             self.level_counts(),
         )
 
-    def level_counts(self) -> tuple[int, int, int, int]:
+    def level_counts(self) -> LevelCounts:
         """Owner: visible entries of each level."""
         counts = list(self._view.level_counts)
         for run in [*(job.run for job in self._waiting), self._run]:

@@ -3,7 +3,6 @@
 import bisect
 import contextlib
 import heapq
-import itertools
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from typing import NamedTuple, TypeGuard
@@ -22,7 +21,7 @@ from logd.store.chunk_reader import ChunkReader
 from logd.store.chunk_scans import Scanner, ScanNothing, may_scan
 from logd.store.chunk_search import ChunkSearch
 from logd.store.index import ProjectIndex
-from logd.store.page import Candidates, Check, Page
+from logd.store.page import Candidates, Check, Page, runs
 from logd.store.part_search import LevelCounts, Matches, PartSearch, Position, SearchPart
 from logd.store.tail import TailBlock
 from logd.store.tail_search import TailAtHand, TailSearch
@@ -154,10 +153,13 @@ class _Listing:
 
     def _asks_all_chunks(self) -> bool:
         """It is the first page of what matches in the whole log."""
-        filter_ = self._filter
-        is_whole = filter_.from_ns is None and filter_.to_ns is None
         is_first = self._with_total and self._after is None
-        return is_whole and is_first and filter_.search is not None and bool(self._snapshot.chunks)
+        has_chunks = bool(self._snapshot.chunks)
+        return is_first and has_chunks and self._is_windowless and self._filter.search is not None
+
+    @property
+    def _is_windowless(self) -> bool:
+        return self._filter.from_ns is None and self._filter.to_ns is None
 
     def _visit_all_chunks(self) -> None:
         """What is found in all chunks together is remembered as long as they are the same ones:
@@ -181,8 +183,7 @@ class _Listing:
     def _of_all_chunks(self) -> tuple["_OfAllChunks", int]:
         """What was found so far, and its bytes."""
         found = self._page.found()
-        firsts = [chunk.first_seq for chunk in self._snapshot.chunks]
-        owners = [bisect.bisect(firsts, some.seqs.item(0)) - 1 for some in found]
+        owners = [_place_of(self._snapshot, some.seqs.item(0)) for some in found]
         counts = [len(some.rows) for some in found]
         nothing = np.zeros(0, np.int64)
         of_all = _OfAllChunks(
@@ -196,8 +197,8 @@ class _Listing:
     def _counted_already(self) -> int | None:
         """How many match, where that is known of the log as a whole."""
         filter_, snapshot = self._filter, self._snapshot
-        is_whole = filter_.from_ns is None and filter_.to_ns is None
-        if filter_.search is not None or not is_whole or self._pinned != snapshot.visible_seq:
+        is_older = self._pinned != snapshot.visible_seq
+        if filter_.search is not None or is_older or not self._is_windowless:
             return None
         return _of_level(snapshot.level_counts, filter_.level)
 
@@ -323,12 +324,8 @@ class _OfAllChunks(NamedTuple):
 
     def newest(self) -> Iterator[tuple[int, Int64s, Int64s]]:
         """(chunk, its rows, their times)."""
-        owners = self.owners
-        if not len(owners):
-            return
-        edges = [0, *(np.flatnonzero(owners[1:] != owners[:-1]) + 1).tolist(), len(owners)]
-        for start, stop in itertools.pairwise(edges):
-            yield owners.item(start), self.rows[start:stop], self.times[start:stop]
+        for start, stop in runs(self.owners):
+            yield self.owners.item(start), self.rows[start:stop], self.times[start:stop]
 
 
 class _Candidate(NamedTuple):
@@ -375,9 +372,14 @@ def _overlaps(filter_: Filter, min_ts_ns: int, max_ts_ns: int) -> bool:
     )
 
 
+def _place_of(snapshot: Snapshot, seq: int) -> int:
+    """Of the last chunk that begins at or before `seq`; -1 where there is none."""
+    return bisect.bisect_right(snapshot.chunks, seq, key=lambda chunk: chunk.first_seq) - 1
+
+
 def entry_at(snapshot: Snapshot, seq: Seq) -> Entry | None:
     """One entry by its sequence number, None where it is not stored. Raises Corruption."""
-    at = bisect.bisect_right(snapshot.chunks, seq, key=lambda chunk: chunk.first_seq) - 1
+    at = _place_of(snapshot, seq)
     if at >= 0 and seq < snapshot.chunks[at].row.next_seq:
         chunk = snapshot.chunks[at]
         return chunk.entries(np.array([seq - chunk.first_seq], np.int64))[0]

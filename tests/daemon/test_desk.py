@@ -1,6 +1,5 @@
 """A project whose storage fails while a group is under way."""
 
-import json
 import threading
 import time
 from collections.abc import Sequence
@@ -9,7 +8,7 @@ from pathlib import Path
 import pytest
 import trio
 from live_daemon import Daemon, DaemonFactory
-from raw_http import PATIENCE_SECONDS, connected, read_answer, request
+from raw_http import PATIENCE_SECONDS, connected, post_entry, read_answer
 
 from logd.errors import StorageFailed
 from logd.store.index import IndexChange, ProjectIndex
@@ -71,7 +70,7 @@ async def test_a_group_under_way_when_the_index_fails_is_not_lost(
         connected(daemon) as stream,
     ):
         for number in range(3 * CHUNK_ENTRIES):
-            await stream.send_all(single(daemon, f"entry {number}"))
+            await stream.send_all(post_entry(daemon, message=f"entry {number}"))
             answer = await read_answer(stream)
             if answer.status == 200:
                 stored.add(f"entry {number}")
@@ -85,9 +84,3 @@ async def test_a_group_under_way_when_the_index_fails_is_not_lost(
     assert "could not be written" not in caplog.text
     async with make_daemon(data) as daemon:
         assert stored <= await listed(daemon)
-
-
-def single(daemon: Daemon, message: str) -> bytes:
-    body = json.dumps(daemon.entry(message=message)).encode()
-    credential = f"Authorization: Bearer {daemon.key}"
-    return request("POST", "/v1/ingest", credential, f"Content-Length: {len(body)}", body=body)

@@ -1,7 +1,9 @@
 """HTTP by hand: for what no decent client would send."""
 
+import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
+from typing import Any
 
 import msgspec
 import trio
@@ -106,3 +108,16 @@ def get(path: str, *headers: str) -> bytes:
 def request(method: str, path: str, *headers: str, body: bytes = b"") -> bytes:
     lines = [f"{method} {path} HTTP/1.1", "Host: test", *headers]
     return "\r\n".join([*lines, "", ""]).encode("latin-1") + body
+
+
+def post_entry(daemon: Daemon, *headers: str, **fields: Any) -> bytes:
+    """Stores one entry of the daemon's project."""
+    body = json.dumps(daemon.entry(**fields)).encode()
+    return request(
+        "POST",
+        "/v1/ingest",
+        f"Authorization: Bearer {daemon.key}",
+        f"Content-Length: {len(body)}",
+        *headers,
+        body=body,
+    )

@@ -10,7 +10,16 @@ from typing import Any
 import pytest
 import trio
 from live_daemon import Daemon, DaemonFactory
-from raw_http import Answer, assert_healthy, connected, read_answer, read_to_end, request
+from raw_http import (
+    Answer,
+    Stream,
+    assert_healthy,
+    connected,
+    post_entry,
+    read_answer,
+    read_to_end,
+    request,
+)
 
 from logd.api.dispatch import Api
 from logd.daemon import queries
@@ -38,21 +47,15 @@ def quick_disk(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "fdatasync", lambda descriptor: None)
 
 
-def post(daemon: Daemon, *headers: str, **fields: Any) -> bytes:
-    body = json.dumps(daemon.entry(**fields)).encode()
-    return request(
-        "POST",
-        "/v1/ingest",
-        f"Authorization: Bearer {daemon.key}",
-        f"Content-Length: {len(body)}",
-        *headers,
-        body=body,
-    )
-
-
 def ids(*answers: Answer) -> list[str]:
     assert [answer.status for answer in answers] == [200] * len(answers)
     return [json.loads(answer.body)["ids"][0] for answer in answers]
+
+
+async def store(daemon: Daemon, stream: Stream, **fields: Any) -> list[str]:
+    """Its id, when it is stored."""
+    await stream.send_all(post_entry(daemon, **fields))
+    return ids(await read_answer(stream))
 
 
 async def listed(daemon: Daemon) -> list[str]:
@@ -66,8 +69,7 @@ async def test_each_is_visible_when_it_is_answered(make_daemon: DaemonFactory) -
     async with make_daemon() as daemon, connected(daemon) as stream:
         stored = []
         for number in range(30):
-            await stream.send_all(post(daemon, message=f"m {number}"))
-            stored += ids(await read_answer(stream))
+            stored += await store(daemon, stream, message=f"m {number}")
             assert await listed(daemon) == stored
 
 
@@ -75,15 +77,13 @@ async def test_a_revoked_key_and_a_deleted_project_are_refused_at_once(
     make_daemon: DaemonFactory,
 ) -> None:
     async with make_daemon() as daemon, connected(daemon) as stream:
-        await stream.send_all(post(daemon))
-        ids(await read_answer(stream))
-        await stream.send_all(post(daemon))
-        ids(await read_answer(stream))
+        await store(daemon, stream)
+        await store(daemon, stream)
         keys = f"/v1/projects/{daemon.project}/keys"
         (key,) = (await daemon.call("GET", keys, daemon.admin)).json()
         reply = await daemon.call("DELETE", f"{keys}/{key['id']}", daemon.admin)
         assert reply.status_code == 204
-        await stream.send_all(post(daemon))
+        await stream.send_all(post_entry(daemon))
         answer = await read_answer(stream)
         assert (answer.status, answer.code) == (401, "credential_unknown")
 
@@ -102,7 +102,7 @@ async def test_its_refusals_are_those_of_the_other_way(make_daemon: DaemonFactor
             marks: list[tuple[str, ...]] = [(), ("TE: trailers",)]
             for mark in marks:
                 async with connected(daemon) as stream:
-                    await stream.send_all(post(daemon, "X-Request-Id: same", *mark, **fields))
+                    await stream.send_all(post_entry(daemon, "X-Request-Id: same", *mark, **fields))
                     answers.append(await read_answer(stream))
             assert answers[0].status >= 400
             assert answers[0].body == answers[1].body
@@ -110,7 +110,7 @@ async def test_its_refusals_are_those_of_the_other_way(make_daemon: DaemonFactor
 
 async def test_pipelined_requests_are_answered_in_order(make_daemon: DaemonFactory) -> None:
     async with make_daemon() as daemon, connected(daemon) as stream:
-        await stream.send_all(b"".join(post(daemon, message=f"m {n}") for n in range(5)))
+        await stream.send_all(b"".join(post_entry(daemon, message=f"m {n}") for n in range(5)))
         answers, rest = [], b""
         for _ in range(5):
             answers.append(await read_answer(stream, rest))
@@ -138,10 +138,10 @@ async def test_queries_that_were_sent_ahead_leave_turns_to_others(
 @pytest.mark.usefixtures("slow_disk")
 async def test_what_comes_while_one_is_under_way_waits_for_it(make_daemon: DaemonFactory) -> None:
     async with make_daemon() as daemon, connected(daemon) as stream:
-        await stream.send_all(post(daemon))
+        await stream.send_all(post_entry(daemon))
         first = await read_answer(stream)
         for _ in range(4):
-            await stream.send_all(post(daemon))
+            await stream.send_all(post_entry(daemon))
             await trio.sleep(SLOW_SECONDS / 5)
         answers, rest = [first], b""
         for _ in range(4):
@@ -154,12 +154,11 @@ async def test_what_comes_while_one_is_under_way_waits_for_it(make_daemon: Daemo
 async def test_one_that_was_sent_ahead_of_an_answer_is_answered(make_daemon: DaemonFactory) -> None:
     """Though nothing else comes that would make the daemon look."""
     async with make_daemon() as daemon, connected(daemon) as stream:
-        await stream.send_all(post(daemon))
-        stored = ids(await read_answer(stream))
+        stored = await store(daemon, stream)
         for _ in range(3):
-            await stream.send_all(post(daemon))
+            await stream.send_all(post_entry(daemon))
             await trio.sleep(SLOW_SECONDS / 2)
-            await stream.send_all(post(daemon))
+            await stream.send_all(post_entry(daemon))
             with trio.fail_after(10):
                 first = await read_answer(stream)
                 stored += ids(first, await read_answer(stream, first.rest))
@@ -169,7 +168,7 @@ async def test_one_that_was_sent_ahead_of_an_answer_is_answered(make_daemon: Dae
 async def test_a_request_may_come_in_pieces(make_daemon: DaemonFactory) -> None:
     async with make_daemon() as daemon, connected(daemon) as stream:
         stored = []
-        data = post(daemon)
+        data = post_entry(daemon)
         for cut in range(1, len(data), 17):
             await stream.send_all(data[:cut])
             await trio.sleep(0.001)
@@ -185,8 +184,7 @@ async def test_on_a_slow_disk_all_are_answered(make_daemon: DaemonFactory) -> No
     async def produce(daemon: Daemon) -> None:
         async with connected(daemon) as stream:
             for _ in range(5):
-                await stream.send_all(post(daemon))
-                stored.extend(ids(await read_answer(stream)))
+                stored.extend(await store(daemon, stream))
 
     async with make_daemon() as daemon:
         async with trio.open_nursery() as nursery:
@@ -203,8 +201,7 @@ async def test_a_quiet_project_is_frozen_after_them(make_daemon: DaemonFactory) 
         entries = [daemon.entry(message=f"m {n}") for n in range(worth - 5)]
         await daemon.call("POST", "/v1/ingest", daemon.key, json=entries)
         for number in range(10):
-            await stream.send_all(post(daemon, message=f"single {number}"))
-            ids(await read_answer(stream))
+            await store(daemon, stream, message=f"single {number}")
         with trio.fail_after(20):
             while not [*daemon.data.glob("projects/*/segments/*.seg")]:  # noqa: ASYNC110  # as below
                 await trio.sleep(SLOW_SECONDS)
@@ -215,7 +212,7 @@ async def test_a_failed_sync_is_told_with_the_headers_of_every_response(
     make_daemon: DaemonFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with make_daemon() as daemon, connected(daemon) as stream:
-        await stream.send_all(post(daemon))
+        await stream.send_all(post_entry(daemon))
         good = await read_answer(stream)
         ids(good)
 
@@ -223,7 +220,7 @@ async def test_a_failed_sync_is_told_with_the_headers_of_every_response(
             raise OSError(errno.EIO, "Input/output error")
 
         monkeypatch.setattr(os, "fdatasync", fail)
-        await stream.send_all(post(daemon, "X-Request-Id: mine"))
+        await stream.send_all(post_entry(daemon, "X-Request-Id: mine"))
         answer = await read_answer(stream)
         monkeypatch.undo()
         assert (answer.status, answer.headers["x-request-id"]) == (503, "mine")
@@ -234,9 +231,8 @@ async def test_a_failed_sync_is_told_with_the_headers_of_every_response(
 @pytest.mark.usefixtures("slow_disk")
 async def test_one_under_way_is_answered_when_the_daemon_stops(make_daemon: DaemonFactory) -> None:
     async with make_daemon() as daemon, connected(daemon) as stream:
-        await stream.send_all(post(daemon))
-        ids(await read_answer(stream))
-        await stream.send_all(post(daemon))
+        await store(daemon, stream)
+        await stream.send_all(post_entry(daemon))
         await trio.sleep(SLOW_SECONDS / 2)
         daemon.stop.set()
         answer = await read_answer(stream)
@@ -253,7 +249,7 @@ async def test_a_client_that_is_gone_leaves_its_entry_and_harms_nobody(
         await daemon.call("POST", "/v1/ingest", daemon.key, json=daemon.entry())
         for _ in range(10):
             async with connected(daemon) as stream:
-                await stream.send_all(post(daemon))
+                await stream.send_all(post_entry(daemon))
                 await trio.sleep(SLOW_SECONDS / 5)
         with trio.fail_after(20):
             while len(await listed(daemon)) < 11:  # noqa: ASYNC110  # no event comes of it
@@ -331,8 +327,7 @@ async def test_what_is_at_hand_is_answered_without_a_task(
     monkeypatch.setattr(queries, "_AT_HAND_SECONDS", 10.0)
     monkeypatch.setattr(express, "_AT_ONCE_SECONDS", 10.0)
     async with make_daemon() as daemon, connected(daemon) as stream:
-        await stream.send_all(post(daemon, level="ERROR"))
-        ids(await read_answer(stream))
+        await store(daemon, stream, level="ERROR")
         async with connected(daemon) as other:
             await other.send_all(question(daemon, path, "TE: trailers"))
             expected = await read_answer(other)
@@ -345,8 +340,7 @@ async def test_what_is_at_hand_is_answered_without_a_task(
 
 async def test_questions_are_refused_as_on_the_other_way(make_daemon: DaemonFactory) -> None:
     async with make_daemon() as daemon, connected(daemon) as stream:
-        await stream.send_all(post(daemon))
-        ids(await read_answer(stream))
+        await store(daemon, stream)
         other_project = request(
             "GET",
             "/v1/projects/0b7e8f0a-52c1-4c0e-9d0a-7f4f3c2b1a00/logs",
@@ -380,8 +374,7 @@ async def test_a_question_is_not_helped_out_by_the_one_behind_it(
 ) -> None:
     """The first names no host, the second does."""
     async with make_daemon() as daemon, connected(daemon) as stream:
-        await stream.send_all(post(daemon))
-        ids(await read_answer(stream))
+        await store(daemon, stream)
         second = question(daemon, "/stats")
         (host,) = [line for line in second.split(b"\r\n") if line.lower().startswith(b"host:")]
         await stream.send_all(second.replace(host + b"\r\n", b"") + second)
@@ -422,8 +415,7 @@ async def test_those_who_store_and_ask_by_turns_see_what_they_stored(
     async def work(daemon: Daemon, name: int) -> None:
         async with connected(daemon) as stream:
             for number in range(20):
-                await stream.send_all(post(daemon, message=f"worker{name} {number}"))
-                ids(await read_answer(stream))
+                await store(daemon, stream, message=f"worker{name} {number}")
                 await stream.send_all(question(daemon, f"?search=worker{name}&limit=1"))
                 answer = await read_answer(stream)
                 assert answer.status == 200
