@@ -42,25 +42,41 @@ class ClassSizes(NamedTuple):
 
 
 class Values:
-    """Texts by code. `padded`: uint8[n, width], zeros behind the end of each."""
+    """Texts by code. `planes`: uint8[width, n], the first byte of each, then the second ones, and
+    so on; zeros behind the end of a text."""
 
-    def __init__(self, padded: Bytes) -> None:
-        count, width = padded.shape
-        self.lengths: Bytes = np.count_nonzero(padded, axis=1).astype(np.uint8)
-        self._width = next((wide for wide in _WIDTHS if width <= wide), width)
-        self._rows = np.zeros((count, self._width), np.uint8)
-        self._rows[:, :width] = padded
-        numbers = self._width in _WIDTHS
-        self._items = self._rows.view(f"u{self._width}").reshape(-1) if numbers else self._rows
+    def __init__(self, planes: Bytes) -> None:
+        self._planes = planes
 
     def __len__(self) -> int:
-        return len(self.lengths)
+        return int(self._planes.shape[1])
 
     def text(self, code: int) -> bytes:
-        return self._rows[code, : self.lengths.item(code)].tobytes()
+        return self._planes[:, code].tobytes().rstrip(b"\0")
 
     def texts(self) -> list[bytes]:
         return [self.text(code) for code in range(len(self))]
+
+    @cached_property
+    def lengths(self) -> Bytes:
+        """uint8[n]: of each text."""
+        lengths: Bytes = np.count_nonzero(self._planes, axis=0).astype(np.uint8)
+        return lengths
+
+    @cached_property
+    def _items(self) -> npt.NDArray[Any]:
+        """The texts side by side, a row or a number each."""
+        width, count = self._planes.shape
+        wide = self._wide
+        rows = np.zeros((count, wide), np.uint8)
+        rows[:, :width] = self._planes.T
+        return rows.view(f"u{wide}").reshape(-1) if wide in _WIDTHS else rows
+
+    @property
+    def _wide(self) -> int:
+        """Bytes of an item."""
+        width = len(self._planes)
+        return next((wide for wide in _WIDTHS if width <= wide), width)
 
     def expanded(self, codes: UInts) -> Variables:
         """The texts of these codes, one behind the other."""
@@ -69,21 +85,22 @@ class Values:
 
     def beginning_with(self, word: bytes, *, whole: bool) -> Bools:
         """bool[n]: which are the word, or begin with it; in ASCII, its letters in lower case."""
-        fits = self.lengths == len(word) if whole else self.lengths >= len(word)
-        if len(word) > self._width:
-            return np.zeros(len(self), np.bool_)
-        for offset, byte in enumerate(word):
-            column = self._rows[:, offset]
-            equal = column == byte
+        width, count = self._planes.shape
+        if len(word) > width:
+            return np.zeros(count, np.bool_)
+        ends_there = whole and len(word) < width
+        fits: Bools = self._planes[len(word)] == 0 if ends_there else np.ones(count, np.bool_)
+        for plane, byte in zip(self._planes, word, strict=False):
+            equal = plane == byte
             if chr(byte).isalpha():
-                equal |= column == byte - _UPPER
+                equal |= plane == byte - _UPPER
             fits &= equal
         return fits
 
     @property
     def size_bytes(self) -> int:
-        """Memory that it takes, about."""
-        return 500 + self._rows.nbytes + self.lengths.nbytes
+        """Memory that it takes, about, when all of it is known."""
+        return 500 + self._planes.nbytes + (self._wide + 1) * len(self)
 
 
 class CodedVariables(NamedTuple):

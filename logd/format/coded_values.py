@@ -61,7 +61,7 @@ UInts = npt.NDArray[np.unsignedinteger[Any]]
 _OCTET_TEXTS: Final = np.zeros((256, OCTET_DIGITS), np.uint8)
 for _octet in range(256):
     _OCTET_TEXTS[_octet, : len(str(_octet))] = list(str(_octet).encode())
-_OCTET_VALUES: Final = Values(_OCTET_TEXTS)
+_OCTET_VALUES: Final = Values(_OCTET_TEXTS.T)
 
 
 def is_worth_coding(kind: int) -> bool:
@@ -257,7 +257,7 @@ def decode_dictionaries(raw: bytes) -> list[ValueDictionary]:
             has_addresses = which == _ADDRESSES
             if has_addresses and width != OCTETS:
                 raise ValueError("addresses of another width")
-            values = _OCTET_VALUES if has_addresses else Values(planes.T)
+            values = _OCTET_VALUES if has_addresses else Values(planes)
             out.append(ValueDictionary(kind, values, planes if has_addresses else None))
     except (IndexError, struct.error):
         raise ValueError("dictionaries: cut short") from None

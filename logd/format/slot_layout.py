@@ -1,13 +1,13 @@
 """Where the variables of a block lie, which are stored in slot order (`slot_order.py`).
 
-Computed, not stored. Where the block has n entries of a template, and r of these come before an
-entry, the entry's variable of the slot s of the template lies at
+Computed, not stored; of single entries by `entry_places.py`. Where the block has n entries of a
+template, and r of these come before an entry, the entry's variable of the slot s of the template
+lies at
 
     begin of the slot + r
     begin of the template + s * n + r   in a plain one
 """
 
-from bisect import bisect_right
 from functools import cached_property
 from typing import Any, Final, NamedTuple
 
@@ -63,7 +63,6 @@ class SlotLayout:
         self.variables = int(np.dot(self._entries, order.slots))
         self._sizes = sizes
         self._ends: dict[int, Int64s] = {}
-        self._begins: dict[int, list[int]] = {}
 
     def class_sizes(self) -> Int64s:
         """int64[c]: the variables of each class."""
@@ -77,12 +76,6 @@ class SlotLayout:
         """int64[c]: where the variables of each class end."""
         ends: Int64s = np.cumsum(self.class_sizes())
         return ends
-
-    @cached_property
-    def _class_begins(self) -> list[int]:
-        """Where the variables of each class begin."""
-        begins: list[int] = (self._class_ends - self.class_sizes()).tolist()
-        return begins
 
     @cached_property
     def _all_ends(self) -> Int64s:
@@ -161,34 +154,6 @@ class SlotLayout:
     def positions(self, rows: Int64s, numbers: Int64s) -> Int64s:
         """int64[k]: the place of variable `numbers[i]` of entry `rows[i]`."""
         return self.begins(self.codes.take(rows), numbers) + self._ranks.take(rows)
-
-    def positions_of(self, row: int) -> list[int]:
-        """The places of all variables of one entry."""
-        code = self.codes.item(row)
-        begins = self._begins.get(code)
-        if begins is None:
-            begins = self._begins[code] = self._begins_of(code)
-        rank = int(np.count_nonzero(self.codes[:row] == code))
-        return [begin + rank for begin in begins]
-
-    def _begins_of(self, code: int) -> list[int]:
-        """Where the variables of each slot of one template begin; quick, as of a class only
-        what comes before them is summed up."""
-        order, entries = self._order, self._entries.item(code)
-        if code >= order.covered:
-            begin = self._plain_begins.item(code)
-            return [begin + number * entries for number in range(order.slots.item(code))]
-        edges = order.edges
-        bases: dict[int, int] = {}  # of a class the template's slots are neighbours
-        out = []
-        for place in order.places_of_template(code):
-            which = bisect_right(edges, place) - 1
-            if which not in bases:
-                before = self._entries.take(order.templates_in_order[edges[which] : place])
-                begin = self._class_begins[which] + int(np.add.reduce(before))
-                bases[which] = begin - place * entries
-            out.append(bases[which] + place * entries)
-        return out
 
     def members(self, codes: Int64s) -> Members:
         """All entries of these ascending templates, which may come more than once: so often do

@@ -65,18 +65,6 @@ class SlotOrder:
         """int64[n]: which in slot order slots that have a class are."""
         return self._places.take(slots).astype(np.int64)
 
-    @cached_property
-    def edges(self) -> list[int]:
-        """`class_edges`, to look up one place."""
-        edges: list[int] = self.class_edges.tolist()
-        return edges
-
-    def places_of_template(self, code: int) -> list[int]:
-        """Which in slot order the slots of a template are that is not plain."""
-        first = self.first.item(code)
-        places: list[int] = self._places[first : first + self.slots.item(code)].tolist()
-        return places
-
     def sizes_by_class(self, classes: Bytes, sizes: Int64s) -> Int64s:
         """int64[c]: the numbers that belong to some of the classes, ascending, for all of them.
         Raises IndexError where a class does not occur."""

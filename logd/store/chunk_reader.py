@@ -349,6 +349,16 @@ class ChunkReader:
             out += [raw[start:stop] for start, stop in zip(starts, stops, strict=True)]
         return out
 
+    def entry_key(self, row: int) -> Hashable:
+        """Of the remembered entry of a row."""
+        return (*self._key, ("entry", row))
+
+    def entries_already(self, keys: Iterable[Hashable]) -> list[Entry] | None:
+        """Entries of this chunk and of others, if all are remembered: to look for them together is
+        as quick as to look for those of one chunk."""
+        found = self._cache.peek_each(keys)
+        return None if None in found else cast(list[Entry], found)
+
     def entries(self, rows: Int64s, check: Check = _go_on) -> list[Entry]:
         """The entries of rows (ascending). Those of a page are remembered: the newest are asked for
         again and again, and to read one row costs nearly as much as to read its whole block.

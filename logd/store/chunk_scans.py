@@ -143,7 +143,7 @@ def _rows_of(column: SplitColumn, block: int, variables: Int64s, check: Check) -
     if not len(variables):
         return variables
     check()
-    return distinct(column.layout(block).rows_at(variables))
+    return column.rows_of_variables(block, variables)
 
 
 def _scan_phrase(reader: ChunkReader, scan: PhraseScan, found: Bools, check: Check) -> None:

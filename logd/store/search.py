@@ -5,7 +5,7 @@ import contextlib
 import heapq
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
-from typing import NamedTuple, TypeGuard
+from typing import Final, NamedTuple, TypeGuard
 
 import msgspec
 import numpy as np
@@ -27,6 +27,9 @@ from logd.store.tail import TailBlock
 from logd.store.tail_search import TailAtHand, TailSearch
 
 Int64s = npt.NDArray[np.int64]
+
+_FEW_OF_A_CHUNK: Final = 8
+"""Rows: of more a chunk remembers the entries of a page together."""
 
 __all__ = ["Found", "Position", "Snapshot", "entry_at", "search", "search_at_hand"]
 
@@ -175,10 +178,29 @@ class _Listing:
             return
         assert isinstance(known, _OfAllChunks)
         self._total = known.total
-        for at, rows, times in known.newest():
-            chunk = snapshot.chunks[at]
-            seqs = rows + int(chunk.first_seq)
-            self._page.add(Candidates(self._reach(chunk), rows, times, seqs))
+        stretches = list(runs(known.owners))
+        together = len(stretches) * _FEW_OF_A_CHUNK > len(known.rows)
+        if together and self._add_remembered(known):
+            return
+        for start, stop in stretches:
+            chunk = self._reach(snapshot.chunks[known.owners.item(start)])
+            mine = slice(start, stop)
+            self._page.add(Candidates(chunk, known.rows[mine], known.times[mine], known.seqs[mine]))
+
+    def _add_remembered(self, known: "_OfAllChunks") -> bool:
+        """Add all rows to the page at once; false where not all entries are remembered that it may
+        show."""
+        shown = np.lexsort((known.seqs, known.times))[-self._limit :]
+        owners = [self._snapshot.chunks[at] for at in known.owners.take(shown).tolist()]
+        rows = zip(owners, known.rows.take(shown).tolist(), strict=True)
+        latest = self._snapshot.latest_first[0]
+        entries = latest.entries_already([chunk.entry_key(row) for chunk, row in rows])
+        if entries is None:
+            return False
+        places = np.full(len(known.rows), len(entries))
+        places[shown] = np.arange(len(entries))
+        self._page.add(Candidates(_Remembered(entries), places, known.times, known.seqs))
+        return True
 
     def _of_all_chunks(self) -> tuple["_OfAllChunks", int]:
         """What was found so far, and its bytes."""
@@ -191,8 +213,9 @@ class _Listing:
             np.repeat(np.array(owners, np.int64), counts),
             np.concatenate([nothing, *(some.rows for some in found)]),
             np.concatenate([nothing, *(some.times for some in found)]),
+            np.concatenate([nothing, *(some.seqs for some in found)]),
         )
-        return of_all, 500 + 3 * of_all.rows.nbytes
+        return of_all, 500 + 4 * of_all.rows.nbytes
 
     def _counted_already(self) -> int | None:
         """How many match, where that is known of the log as a whole."""
@@ -315,17 +338,22 @@ class _ListingAtHand(_Listing):
 
 class _OfAllChunks(NamedTuple):
     """How many rows match in all chunks of a view, and at least the newest of them, chunk by chunk,
-    int64[n] each: the chunk's place in the view, the row, its time."""
+    int64[n] each: the chunk's place in the view, the row, its order key."""
 
     total: int
     owners: Int64s
     rows: Int64s
     times: Int64s
+    seqs: Int64s
 
-    def newest(self) -> Iterator[tuple[int, Int64s, Int64s]]:
-        """(chunk, its rows, their times)."""
-        for start, stop in runs(self.owners):
-            yield self.owners.item(start), self.rows[start:stop], self.times[start:stop]
+
+class _Remembered(NamedTuple):
+    """Entries of several chunks, as a part of the log that need not be read."""
+
+    by_row: list[Entry]
+
+    def entries(self, rows: Int64s, _check: Check) -> list[Entry]:
+        return [self.by_row[row] for row in rows.tolist()]
 
 
 class _Candidate(NamedTuple):

@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from logd.errors import Corruption
+from logd.format.ascending import distinct
 from logd.format.block_variables import BlockVariables
 from logd.format.chunk import (
     ChunkHead,
@@ -23,12 +24,14 @@ from logd.format.coded_values import (
     decode_codes,
     decode_dictionaries,
 )
+from logd.format.entry_places import EntryPlaces
 from logd.format.slot_layout import SlotLayout
 from logd.format.slot_order import SlotOrder
 from logd.format.templates import joined_texts
 from logd.store.chunk_values import Templates, decode_templates
 
 Int64s = npt.NDArray[np.int64]
+Bytes = npt.NDArray[np.uint8]
 Rows = npt.NDArray[np.integer[Any]]
 UInts = npt.NDArray[np.unsignedinteger[Any]]
 
@@ -62,6 +65,7 @@ class SplitColumn:
         self._block = -1
         self._of_this_block: dict[Hashable, object] = {}
         self._laid_out: tuple[int, SlotLayout] | None = None
+        self._placed: tuple[int, EntryPlaces] | None = None
         self._templates: Templates | None = None
         self._codes: Rows | None = None
         self._slot_order: SlotOrder | None = None
@@ -104,19 +108,27 @@ class SplitColumn:
         """uint[rows of the block]: the template of each."""
         return self.codes()[self._reader.block_rows(block)]
 
+    def _classes(self) -> Bytes:
+        """uint8[k]: those of the slots of the first templates."""
+
+        def load() -> tuple[Bytes, int]:
+            if not self._reader.has_part(self._kinds.classes):
+                return np.zeros(0, np.uint8), 0
+            _, raw = self._reader.raw_part(self._kinds.classes)
+            return np.frombuffer(raw, np.uint8), len(raw)
+
+        return self._reader.cached(self._kinds.classes, load)
+
     def _order(self) -> SlotOrder:
         def load() -> tuple[SlotOrder, int]:
-            slots, classes = self.templates().slots, b""
-            if self._reader.has_part(self._kinds.classes):
-                _, classes = self._reader.raw_part(self._kinds.classes)
             try:
-                order = SlotOrder(slots, np.frombuffer(classes, np.uint8))
+                order = SlotOrder(self.templates().slots, self._classes())
             except ValueError as error:
                 raise self._reader.corrupt(self._kinds.classes, error) from None
             return order, order.size_bytes
 
         if self._slot_order is None:
-            self._slot_order = self._reader.cached(self._kinds.classes, load)
+            self._slot_order = self._reader.cached(("slot order", self._kinds.classes), load)
         return self._slot_order
 
     def layout(self, block: int) -> SlotLayout:
@@ -130,6 +142,24 @@ class SplitColumn:
             except (IndexError, ValueError) as error:
                 raise self._reader.corrupt(self._kinds.codes, ValueError(error)) from None
         return self._laid_out[1]
+
+    def _entry_places(self, block: int) -> EntryPlaces:
+        """The same, for a few rows."""
+        if self._placed is None or self._placed[0] != block:
+            of = self.variables(block, few=True).of
+            slots = self.templates().slots
+            self._placed = block, EntryPlaces(self._codes_of(block), slots, self._classes(), of)
+        return self._placed[1]
+
+    def rows_of_variables(self, block: int, places: Int64s) -> Int64s:
+        """The block's rows that the variables at these places belong to, ascending."""
+        if len(places) > _FEW_ROWS:
+            return distinct(self.layout(block).rows_at(places))
+        try:
+            entries = self._entry_places(block)
+            return np.array(sorted({entries.row_at(place) for place in places.tolist()}), np.int64)
+        except (IndexError, ValueError) as error:
+            raise self._reader.corrupt(self._kinds.codes, ValueError(error)) from None
 
     def variables(self, block: int, *, few: bool = False) -> BlockVariables:
         """Of a block, in slot order. `few`: to read a few rows."""
@@ -198,12 +228,12 @@ class SplitColumn:
 
     def _few_texts(self, block: int, within: Int64s) -> list[bytes]:
         """Without working out where every variable of the block lies."""
-        layout, templates = self.layout(block), self.templates()
         rows = within.tolist()
         try:
-            places = [layout.positions_of(row) for row in rows]
+            entries, templates = self._entry_places(block), self.templates()
+            places = [entries.positions_of(row) for row in rows]
             variables = self.variables(block, few=True).texts(list(chain.from_iterable(places)))
-            texts = [templates.text(layout.codes.item(row)) for row in rows]
+            texts = [templates.text(entries.codes.item(row)) for row in rows]
             return joined_texts(texts, list(map(len, places)), variables)
         except (IndexError, ValueError) as error:
             raise self._reader.corrupt(self._kinds.lengths, ValueError(error)) from None

@@ -27,9 +27,8 @@ from logd.format.chunk import (
 )
 from logd.format.coded_values import decode_codes, decode_dictionaries
 from logd.format.columns import from_planes
+from logd.format.entry_places import EntryPlaces
 from logd.format.separated import SEPARATOR, edges
-from logd.format.slot_layout import SlotLayout
-from logd.format.slot_order import SlotOrder
 from logd.format.templates import PLACEHOLDER, joined_texts
 
 Int64s = npt.NDArray[np.int64]
@@ -121,23 +120,22 @@ class DecodedChunk:
         slots = np.array([text.count(PLACEHOLDER) for text in templates], np.int64)
         classes = self.raw.get((kinds.classes, 0), b"")
         assert bool(classes) <= (self.head.version > 1)
-        order = SlotOrder(slots, np.frombuffer(classes, np.uint8))
         values = self.raw.get((kinds.values, 0))
         dictionaries = [] if values is None else decode_dictionaries(values)
         codes = self._codes(kinds.codes)
         out = []
         for index, block in enumerate(self._blocks()):
-            layout = SlotLayout(codes[block], order)
+            entries = EntryPlaces(codes[block], slots, np.frombuffer(classes, np.uint8))
             stored = StoredVariables(
                 self.raw[kinds.lengths, index],
                 self.raw[kinds.data, index],
                 dictionaries,
                 partial(decode_codes, self.raw.get((kinds.value_codes, index), b"")),
             )
-            variables = decode_variables(self.head.version, stored, layout.variables)
-            places = [layout.positions_of(row) for row in range(len(layout.codes))]
+            variables = decode_variables(self.head.version, stored, int(slots[codes[block]].sum()))
+            places = [entries.positions_of(row) for row in range(len(entries.codes))]
             out += joined_texts(
-                [templates[code] for code in layout.codes],
+                [templates[code] for code in entries.codes],
                 list(map(len, places)),
                 variables.texts(list(itertools.chain.from_iterable(places))),
             )

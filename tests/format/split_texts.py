@@ -1,9 +1,11 @@
 """Texts, split into templates and variables."""
 
+from collections.abc import Iterable
 from typing import NamedTuple
 
 import numpy as np
 
+from logd.format.entry_places import EntryPlaces
 from logd.format.separated import join_texts
 from logd.format.slot_layout import SlotLayout
 from logd.format.templates import TemplateCodes, VariableBlock, split_block
@@ -22,6 +24,15 @@ class Split(NamedTuple):
     @property
     def layout(self) -> SlotLayout:
         return SlotLayout(self.block.codes.astype(np.uint16), self.known.order())
+
+    def places_of(self, rows: Iterable[int]) -> list[list[int]]:
+        """Of each row the places of its variables."""
+        order = self.known.order()
+        classes = np.zeros(len(order.slots_in_order), np.uint8)
+        classes[order.slots_in_order] = np.repeat(order.class_codes, np.diff(order.class_edges))
+        codes = self.block.codes.astype(np.uint16)
+        entries = EntryPlaces(codes, order.slots, classes, self.block.of)
+        return [entries.positions_of(row) for row in rows]
 
     def templates_of(self, rows: list[int]) -> list[bytes]:
         texts = self.templates

@@ -27,7 +27,7 @@ class Sample(NamedTuple):
 def padded(words: list[bytes]) -> Values:
     width = max(map(len, words))
     rows = [list(word.ljust(width, b"\0")) for word in words]
-    return Values(np.array(rows, np.uint8))
+    return Values(np.array(rows, np.uint8).T)
 
 
 def kept_variables(words: list[bytes], dtype: type = np.uint16) -> Variables:
@@ -134,7 +134,7 @@ def test_a_few_texts_are_those_that_were_split(texts: list[str], data: st.DataOb
     some = split(texts)
     rows = data.draw(st.lists(st.sampled_from(range(len(texts))), min_size=1, unique=True))
     variables = BlockVariables(Variables(some.block.data, some.block.lengths))
-    places = [some.layout.positions_of(row) for row in rows]
+    places = some.places_of(rows)
     found = joined_texts(
         some.templates_of(rows),
         list(map(len, places)),
@@ -148,7 +148,7 @@ def test_all_texts_of_one_template(text: str) -> None:
     expected = [text, text.replace("1", "10"), text]
     some = split(expected)
     variables = BlockVariables(Variables(some.block.data, some.block.lengths))
-    places = [some.layout.positions_of(row) for row in range(3)]
+    places = some.places_of(range(3))
     found = joined_texts(
         some.templates_of([0, 1, 2]),
         list(map(len, places)),
@@ -163,6 +163,6 @@ def test_a_text_among_many_of_a_few_templates(row: int, every: int) -> None:
     texts = [f"{'abc'[n % every]} {n} from {n * 7919} of {10 ** (n % 9)}" for n in range(3000)]
     some = split(texts)
     variables = BlockVariables(Variables(some.block.data, some.block.lengths))
-    places = some.layout.positions_of(row)
+    [places] = some.places_of([row])
     found = joined_texts(some.templates_of([row]), [len(places)], variables.texts(places))
     assert found == [texts[row].encode()]

@@ -16,7 +16,7 @@ TEXTS = st.lists(messages, min_size=1, max_size=12)
 
 
 def joined(some: Split, rows: list[int]) -> list[str]:
-    places = [some.layout.positions_of(row) for row in rows]
+    places = some.places_of(rows)
     found = some.variables()
     variables = [found[place].encode() for of_row in places for place in of_row]
     texts = joined_texts(some.templates_of(rows), list(map(len, places)), variables)

@@ -150,7 +150,14 @@ def test_what_all_chunks_hold_is_remembered_until_they_change(frozen: World) -> 
             frozen.project.merge()
             assert len(frozen.project.snapshot().chunks) < chunks
         snapshot = frozen.project.snapshot()
-        for word, limit in (("number", 3), ("number", 100), ("n77", 5), ("late", 8), ("no", 8)):
+        for word, limit in (
+            ("number", 3),
+            ("number", 20),
+            ("number", 100),
+            ("n77", 5),
+            ("late", 8),
+            ("no", 8),
+        ):
             everything = expected_page(stored, word, len(stored))
             for _ in range(2):
                 found = ask(snapshot, word, limit)
