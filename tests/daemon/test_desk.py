@@ -10,6 +10,7 @@ import trio
 from live_daemon import Daemon, DaemonFactory
 from raw_http import PATIENCE_SECONDS, connected, post_entry, read_answer
 
+from logd.daemon.deputy import Deputy
 from logd.errors import StorageFailed
 from logd.store.index import IndexChange, ProjectIndex
 from logd.store.wal import WalWriter
@@ -45,6 +46,8 @@ class Faults:
                 time.sleep(LATE_SECONDS)
             write(wal, buffers)
 
+        # the deputy is tried each time, so that it is a write of its that takes long
+        monkeypatch.setattr(Deputy, "is_able", lambda _: True)
         monkeypatch.setattr(ProjectIndex, "apply", failing)
         monkeypatch.setattr(WalWriter, "_write", late)
 
