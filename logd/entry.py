@@ -23,6 +23,9 @@ LEVELS: Final[tuple[LevelName, ...]] = ("DEBUG", "INFO", "WARN", "ERROR")
 LEVEL_CODE: Final[dict[str, int]] = {name: code for code, name in enumerate(LEVELS)}
 """A level is stored as its position in LEVELS, 0-3."""
 
+LevelCounts = tuple[int, int, int, int]
+"""Entries of each level, in the order of LEVELS."""
+
 MAX_MESSAGE_BYTES: Final = 8192
 MAX_META_BYTES: Final = 65_536
 MAX_SOURCE_CHARS: Final = 256

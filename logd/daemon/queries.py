@@ -7,14 +7,13 @@ import msgspec
 
 from logd.daemon.desks import Desks
 from logd.daemon.threads import Patience, WorkPool
-from logd.entry import Entry, ProjectId, Seq
+from logd.entry import Entry, LevelCounts, ProjectId, Seq
 from logd.errors import BadQuery, NoSuchEntry, Overloaded
 from logd.format.logid import parse_log_id
 from logd.query.ast import Filter
 from logd.query.cursor import Cursor, decode, encode, filter_digest
 from logd.store.chunk_scans import Scanner
 from logd.store.page import Check
-from logd.store.part_search import LevelCounts
 from logd.store.search import Found, Position, Snapshot, entry_at, search, search_at_hand
 
 _log = logging.getLogger("logd.logs")

@@ -61,7 +61,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from logd.entry import Seq
+from logd.entry import LevelCounts, Seq
 from logd.format import postings, vocabulary
 from logd.format.block_variables import BlockVariables, Variables
 from logd.format.body import Batch
@@ -191,7 +191,7 @@ class ChunkHead(msgspec.Struct, frozen=True):
     block_entries: int
     min_ts_ns: int
     max_ts_ns: int
-    level_counts: tuple[int, int, int, int]
+    level_counts: LevelCounts
     source_bytes: int
     head_bytes: int
     chunk_bytes: int

@@ -25,7 +25,7 @@ from typing import Final
 
 import msgspec
 
-from logd.entry import Seq
+from logd.entry import LevelCounts, Seq
 from logd.format.checksum import crc32
 from logd.format.chunk import ChunkHead, IdempotencyRecord
 
@@ -47,7 +47,7 @@ class ChunkRow(msgspec.Struct, frozen=True, gc=False):
     count: int
     min_ts_ns: int
     max_ts_ns: int
-    level_counts: tuple[int, int, int, int]
+    level_counts: LevelCounts
     source_bytes: int
     records: int
     last_record_ns: int

@@ -6,7 +6,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from logd.entry import Entry, Seq
+from logd.entry import Entry, LevelCounts, Seq
 from logd.query.ast import And, Filter, Node, Not, Or, Term
 from logd.store.page import Candidates, Check
 from logd.store.selection import (
@@ -29,8 +29,6 @@ _FEW_MATCHES: Final = 256
 
 Int64s = npt.NDArray[np.int64]
 Codes = npt.NDArray[np.integer[Any]]
-LevelCounts = tuple[int, int, int, int]
-"""Entries of each level: DEBUG, INFO, WARN, ERROR."""
 
 
 class Position(msgspec.Struct, frozen=True):

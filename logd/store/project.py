@@ -18,7 +18,7 @@ from pathlib import Path
 
 import msgspec
 
-from logd.entry import Clock, ProjectId, Seq
+from logd.entry import Clock, LevelCounts, ProjectId, Seq
 from logd.errors import Corruption, StorageFailed, StorageFull
 from logd.format import wal as wal_codec
 from logd.format.body import Batch
@@ -35,7 +35,6 @@ from logd.store.index import IndexChange
 from logd.store.layout import ProjectLayout
 from logd.store.limits import StoreLimits
 from logd.store.merge import entries_of, is_small, plan_merge
-from logd.store.part_search import LevelCounts
 from logd.store.recovery import recover
 from logd.store.search import Snapshot
 from logd.store.segments import SegmentName, view_of

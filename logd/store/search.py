@@ -11,7 +11,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from logd.entry import Entry, Seq
+from logd.entry import Entry, LevelCounts, Seq
 from logd.errors import Corruption
 from logd.format.directory import ChunkRow
 from logd.query.ast import Filter
@@ -22,7 +22,7 @@ from logd.store.chunk_scans import Scanner, ScanNothing, may_scan
 from logd.store.chunk_search import ChunkSearch
 from logd.store.index import ProjectIndex
 from logd.store.page import Candidates, Check, Page, runs
-from logd.store.part_search import LevelCounts, Matches, PartSearch, Position, SearchPart
+from logd.store.part_search import Matches, PartSearch, Position, SearchPart
 from logd.store.tail import TailBlock
 from logd.store.tail_search import TailAtHand, TailSearch
 

@@ -8,7 +8,7 @@ from typing import Final
 
 import msgspec
 
-from logd.entry import ProjectId, Seq
+from logd.entry import LevelCounts, ProjectId, Seq
 from logd.errors import Corruption, StorageFailed, StorageFull, UnsupportedFormat
 from logd.format import segment as codec
 from logd.format.chunk import MARKER, BuiltChunk, ChunkHead
@@ -215,7 +215,7 @@ class DirectoryView(msgspec.Struct, frozen=True):
     number: int
     chunks: tuple[ChunkReader, ...]
     latest_first: tuple[ChunkReader, ...]
-    level_counts: tuple[int, int, int, int]
+    level_counts: LevelCounts
 
 
 def view_of(chunks: Sequence[ChunkReader]) -> DirectoryView:

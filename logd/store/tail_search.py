@@ -10,7 +10,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from logd.entry import LEVELS, Entry, Seq
+from logd.entry import LEVELS, Entry, LevelCounts, Seq
 from logd.format.body import Batch
 from logd.format.folding import fold_utf8
 from logd.format.separated import Numbering, edges
@@ -138,7 +138,7 @@ class TailSearch:
     # ------------------------------------------------------------ columns
 
     @property
-    def level_counts(self) -> tuple[int, int, int, int]:
+    def level_counts(self) -> LevelCounts:
         debug, info, warn, error = (self._batch.levels.count(code) for code in range(4))
         return debug, info, warn, error
 
