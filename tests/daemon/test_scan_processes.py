@@ -142,17 +142,13 @@ def found_by(scanner: Scanner, world: World, text: str, limit: int = 10_000) -> 
     return search(snapshot, filter_, limit, None, with_total=True, scanner=scanner, check=never)
 
 
-@pytest.mark.parametrize("text", SEARCHES)
 @pytest.mark.parametrize("limit", [3, 10_000])
-def test_searches_find_the_same(world: World, text: str, limit: int) -> None:
-    scanner = ScanProcesses(2, CACHE_BYTES, lambda: False, cores=2)
-    try:
-        warmed(scanner, world.project.snapshot().chunks[0])
+def test_searches_find_the_same(processes: ScanProcesses, world: World, limit: int) -> None:
+    warmed(processes, world.project.snapshot().chunks[0])
+    for text in SEARCHES:
         here = found_by(ScanHere(), world, text, limit)
-        assert found_by(scanner, world, text, limit) == here
+        assert found_by(processes, world, text, limit) == here, text
         assert (here.total == 0) is (text == "absent*")
-    finally:
-        scanner.close()
 
 
 def test_scans_find_the_same(processes: ScanProcesses, chunk: ChunkReader) -> None:
