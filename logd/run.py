@@ -241,10 +241,13 @@ def _make_app(api: Api, nursery: trio.Nursery) -> Any:
 
 
 async def _chores(identity: Identity) -> None:
-    """What the control data need now and then."""
+    """What the control data need now and then. What fails, as on a full disk, is tried again."""
     while True:
         await identity.purge_doomed()
-        await identity.change(identity.control.flush_last_used)
+        try:
+            await identity.change(identity.control.flush_last_used)
+        except (LogdError, OSError) as error:
+            log.error("when keys were used last cannot be written: %s", error)
         await trio.sleep(_CHORES_SECONDS)
 
 

@@ -16,6 +16,7 @@ import outcome
 import trio
 
 from logd.daemon.threads import Patience, WorkPool
+from logd.errors import Overloaded
 
 _PATIENCE_SECONDS: Final = 0.001
 _ROUNDS_SECONDS: Final = 0.003
@@ -86,7 +87,12 @@ class Deputy:
         rounds = _Rounds(self._pool, first, next_one)
         self._began_at = trio.current_time()
         self._is_acting = True
-        rounds.begin()
+        try:
+            rounds.begin()
+        except Overloaded as error:
+            self._is_acting = False
+            first.finish(outcome.Error(error))
+            return
         was_quick = rounds.wait(self._patience_s)
         self._is_acting = False
         self._patience.note(in_vain=not (was_quick or rounds.finished))
@@ -116,7 +122,10 @@ class _Rounds:
         self.error: BaseException | None = None
 
     def begin(self) -> None:
+        """Raises Overloaded."""
         token = trio.lowlevel.current_trio_token()
+        # The time until a thread takes it counts: all may wait for a disk that does not answer.
+        self._writing_since = time.perf_counter()
 
         def late(commit: Commit, result: outcome.Outcome[object]) -> None:
             self._pool.ended()
@@ -147,7 +156,7 @@ class _Rounds:
             result = outcome.capture(commit.write)
             with self._lock:
                 self._writing_since = None
-            if self._loop_went_on:  # that happens while it writes, or not at all
+            if self._loop_went_on:  # that happens before the end of a write, or not at all
                 late(commit, result)
                 return
             commit = self._next_after(commit, result)

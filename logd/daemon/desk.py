@@ -71,7 +71,11 @@ class Desk:
         self._wal_in_use = trio.Semaphore(1, max_value=1)
         self._committed_at = trio.current_time()
         self._rotate_soon = False
+        self._is_reopening = False
+        self._last_refusal = ""
         self.is_freezing = False
+        self.freezing_failed: StorageFull | StorageFailed | None = None
+        """Why the last freeze did not succeed, if it did not."""
         self.ended = trio.Event()
         self.keys_in_flight: dict[bytes, trio.Event] = {}
 
@@ -105,6 +109,8 @@ class Desk:
             raise StorageFailed("the project is being closed")
         if self.project.failed:  # what it holds, and so what a retry is of, is not known now
             raise StorageFailed("the project's storage failed; it is being reopened")
+        if self.freezing_failed is not None and self._is_behind:
+            raise self.freezing_failed
         size_bytes = request.batch.size_bytes
         if self._queue and self._queued_bytes + size_bytes > MAX_QUEUED_BYTES:
             raise Overloaded("too many entries of this project wait to be written")
@@ -130,8 +136,13 @@ class Desk:
             or self.project.failed
             or self._wal_in_use.value == 0
             or self._is_rotation_due()
-            or self.project.waiting_freezes > MAX_WAITING_FREEZES
+            or self._is_behind
         )
+
+    @property
+    def _is_behind(self) -> bool:
+        """Too much waits to be frozen."""
+        return self.project.waiting_freezes > MAX_WAITING_FREEZES
 
     # ------------------------------------------------------------ the writer
 
@@ -151,11 +162,13 @@ class Desk:
             self._stopping = True
             with trio.CancelScope(shield=True):
                 async with self._wal_in_use:  # a group may be under way
-                    self._refuse_queued("the daemon is shutting down")
+                    self._refuse_queued(StorageFailed("the daemon is shutting down"))
+                    if self._sync_interval_s is not None:
+                        await self._sync()
             self.ended.set()
 
-    def _refuse_queued(self, reason: str) -> None:
-        _answer_all(self._take_group(), StorageFailed(reason))
+    def _refuse_queued(self, error: LogdError) -> None:
+        _answer_all(self._take_group(), error)
 
     def _take_group(self) -> _Group:
         group, self._queue = self._queue, []
@@ -171,7 +184,9 @@ class Desk:
             )
             with trio.move_on_at(quiet_at):
                 await self._wake.wait()
-        while self.project.waiting_freezes > MAX_WAITING_FREEZES and self._may_freeze:
+        while self._is_behind and self._may_freeze:
+            if self.freezing_failed is not None:
+                self._refuse_queued(self.freezing_failed)
             await self.wait_for_change()
 
     @property
@@ -212,8 +227,10 @@ class Desk:
         try:
             seqs = result.unwrap()
             self.project.publish([request for request, _ in group], seqs)
-        except (StorageFull, StorageFailed) as error:
-            _log.error("project %s: %s", self.project_id, error)
+        except (StorageFull, StorageFailed, Overloaded) as error:
+            if str(error) != self._last_refusal:  # said once, however many come
+                _log.error("project %s: %s", self.project_id, error)
+            self._last_refusal = str(error)
             _answer_all(group, error)
         except Exception:  # noqa: BLE001  # the root of a group: whoever waits gets an answer, the others go on
             _log.exception("BUG: project %s cannot be written", self.project_id)
@@ -221,6 +238,7 @@ class Desk:
             _answer_all(group, StorageFailed("the entries could not be written"))
         else:
             self._committed_at = self._deputy.now()
+            self._last_refusal = ""
             for (_, told), seq in zip(group, seqs, strict=True):
                 told(seq)
         if (  # there is something to do for the writer
@@ -235,6 +253,8 @@ class Desk:
         if self._is_rotation_due():
             if self._sync_interval_s is not None:  # no later sync would reach the file
                 await self.sync_now()
+                if self.project.failed:
+                    return
             async with self._wal_in_use:
                 self.project.rotate()
             self._rotate_soon = False
@@ -242,11 +262,20 @@ class Desk:
 
     async def sync_now(self) -> None:
         """With durability = "interval": what was answered since the last time becomes durable."""
+        if self.project.failed:  # its reopening may take long
+            return
+        async with self._wal_in_use:
+            if not self.ended.is_set():  # it is synced by then, and closed
+                await self._sync()
+
+    async def _sync(self) -> None:
+        """While nobody else uses the WAL."""
         project = self.project
+        if project.failed:
+            return
         try:
-            async with self._wal_in_use:
-                await self._threads.wal.run(project.sync)
-        except StorageFailed as error:
+            await self._threads.wal.run(project.sync)
+        except (StorageFailed, Overloaded) as error:
             _log.error("project %s: %s", self.project_id, error)
             self.look_again()
 
@@ -262,22 +291,33 @@ class Desk:
     # ------------------------------------------------------------ failure and end
 
     async def _reopen(self) -> None:
-        """Read the project back from the disk, until it works."""
-        await self.wait_until_unused()
-        while not self._stopping:
-            self._refuse_queued("the project's storage failed")
-            try:
-                async with self._wal_in_use:  # a group under way may yet be acknowledged
-                    self.project = await self._threads.wal.run(
-                        lambda: self._store.reopen(self.project_id)
-                    )
-            except (OSError, LogdError) as error:
-                _log.error("project %s cannot be reopened yet: %s", self.project_id, error)
-                await trio.sleep(_REOPEN_SECONDS)
-            else:
-                _log.warning("project %s was reopened", self.project_id)
-                self._freezable(self)
-                return
+        """Read the project back from the disk, until it works. Until then nobody reads it, writes
+        it or freezes it: what it has open is closed."""
+        self._is_reopening = True
+        try:
+            self._refuse_queued(StorageFailed("the project's storage failed"))
+            async with self._wal_in_use:  # a group under way may yet be acknowledged
+                await self.wait_until_unused()
+                while not (self._stopping or await self._is_reopened()):
+                    with trio.move_on_after(_REOPEN_SECONDS):
+                        await self.wait_for_change()
+        finally:
+            self._is_reopening = False
+
+    async def _is_reopened(self) -> bool:
+        """Tries once."""
+        try:
+            project = await self._threads.open.run(lambda: self._store.reopen(self.project_id))
+        except (OSError, LogdError) as error:
+            _log.error("project %s cannot be reopened yet: %s", self.project_id, error)
+            return False
+        for damage in project.damage:
+            _log.error("project %s, set aside: %s", self.project_id, damage)
+        self.project = project
+        self.freezing_failed = None
+        _log.warning("project %s was reopened", self.project_id)
+        self._freezable(self)
+        return True
 
     @property
     def is_stopping(self) -> bool:
@@ -302,7 +342,9 @@ class Desk:
 
     @contextmanager
     def reading(self, deadline_s: float) -> Iterator[CancelFlag]:
-        """While a query holds a snapshot."""
+        """While a query holds a snapshot. Raises StorageFailed where there is nothing to read."""
+        if self._stopping or self._is_reopening:
+            raise StorageFailed("the project is being closed, or its storage reopened")
         flag = CancelFlag(deadline_s, self._threads.wal)
         self._flags.add(flag)
         try:

@@ -53,7 +53,7 @@ class Desks:
         self._desks: dict[ProjectId, Desk] = {}
         self._opening: dict[ProjectId, trio.Event] = {}
         self._deleted: set[ProjectId] = set()
-        self._dirty: set[Desk] = set()
+        self._dirty: dict[Desk, None] = {}  # in the order in which they came
         self._budget_due = 0.0
 
     # ------------------------------------------------------------ opening
@@ -78,7 +78,7 @@ class Desks:
     async def _open(self, project: ProjectId) -> None:
         done = self._opening[project] = trio.Event()
         try:
-            opened = await self._threads.wal.run(lambda: self._store.project(project))
+            opened = await self._threads.open.run(lambda: self._store.project(project))
         except (OSError, UnsupportedFormat, Corruption) as error:
             _log.error("project %s cannot be opened: %s", project, error)
             raise StorageFailed("the project cannot be opened") from error
@@ -105,7 +105,7 @@ class Desks:
     def note_stored(self, desk: Desk) -> None:
         """Its project has more entries."""
         if self._sync_interval_s is not None:
-            self._dirty.add(desk)
+            self._dirty[desk] = None
         self._keep_budget()
 
     def _keep_budget(self) -> None:
@@ -128,8 +128,11 @@ class Desks:
             await self._sync_dirty()
 
     async def _sync_dirty(self) -> None:
-        dirty, self._dirty = self._dirty, set()
-        for desk in dirty:
+        for _ in range(len(self._dirty)):
+            if not self._dirty:  # the others were closed meanwhile
+                break
+            desk = next(iter(self._dirty))
+            del self._dirty[desk]
             await desk.sync_now()
 
     # ------------------------------------------------------------ closing
@@ -141,7 +144,7 @@ class Desks:
         self._deleted.add(project)  # an id never comes again: who still works on it gets an error
         with trio.CancelScope(shield=True):
             await self._close_desk(project)
-            await self._threads.wal.run(lambda: self._store.delete(project))
+            await self._threads.open.run(lambda: self._store.delete(project))
 
     @contextmanager
     def telling(self, project: ProjectId) -> Iterator[None]:
@@ -163,10 +166,9 @@ class Desks:
     async def close(self) -> None:
         """Everything that was answered is durable; tails stay in the WAL."""
         with trio.CancelScope(shield=True):
-            await self._sync_dirty()
             for project in list(self._desks):
                 await self._close_desk(project)
-            await self._threads.wal.run(self._store.close)
+            await self._threads.open.run(self._store.close)
 
     async def _close_desk(self, project: ProjectId) -> None:
         desk = self._desks.get(project)
@@ -175,5 +177,5 @@ class Desks:
         self._upkeep.remove(desk)
         await desk.stop()
         await desk.ended.wait()
-        self._dirty.discard(desk)
+        self._dirty.pop(desk, None)
         del self._desks[project]

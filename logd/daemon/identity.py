@@ -4,6 +4,7 @@ Writes have their own few threads, so that neither queries nor password hashes c
 waiting. A write that has begun is finished even if its caller goes away.
 """
 
+import contextlib
 import functools
 import logging
 from collections.abc import Callable
@@ -14,7 +15,7 @@ import trio
 from logd.control.store import Control
 from logd.daemon.desks import Desks
 from logd.entry import ProjectId
-from logd.errors import NoSuchProject, StorageFailed, StorageFull
+from logd.errors import NoSuchProject, Overloaded, StorageFailed, StorageFull
 
 log = logging.getLogger("logd.daemon")
 
@@ -61,10 +62,8 @@ class Identity:
 
     async def _remove_logs(self, project_id: ProjectId) -> None:
         try:
-            await self._desks.delete_project(project_id)
-        except NoSuchProject:
-            pass  # it never had logs, or another call was faster
-        except (StorageFailed, StorageFull) as error:
+            with contextlib.suppress(NoSuchProject):  # it never had logs, or another was faster
+                await self._desks.delete_project(project_id)
+            await self.change(self.control.project_purged, project_id)
+        except (StorageFailed, StorageFull, Overloaded, OSError) as error:
             log.warning("the logs of a deleted project stay for another try: %s", error)
-            return
-        await self.change(self.control.project_purged, project_id)

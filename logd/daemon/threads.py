@@ -1,6 +1,7 @@
 """Worker threads: each kind of work has its own limiter, so that none starves another.
 
-A sync of the WAL must never wait behind queries: acknowledgements hang on it.
+A sync of the WAL must never wait behind queries, or projects that are opened: acknowledgements hang
+on it.
 """
 
 import queue
@@ -13,11 +14,12 @@ import outcome
 import trio
 
 from logd.daemon.turns import Turns
-from logd.errors import Cancelled
+from logd.errors import Cancelled, Overloaded
 
 T = TypeVar("T")
 
 _WAL_THREADS: Final = 16
+_OPEN_THREADS: Final = 1  # the store opens one project at a time
 _FREEZE_THREADS: Final = 1
 _DECODE_THREADS: Final = 2
 _BUSY_SECONDS: Final = 0.01
@@ -49,12 +51,14 @@ class Threads:
 
     def __init__(self, query_threads: int) -> None:
         self.wal = WorkPool("wal", _WAL_THREADS)
+        self.open = WorkPool("open", _OPEN_THREADS)
         self.freeze = WorkPool("freeze", _FREEZE_THREADS)
         self.decode = trio.CapacityLimiter(_DECODE_THREADS)
         self.query = WorkPool("query", query_threads)
 
     def close(self) -> None:
         self.wal.close()
+        self.open.close()
         self.freeze.close()
         self.query.close()
 
@@ -113,11 +117,11 @@ class WorkPool:
 
     def begin(self, call: Callable[[], object], deliver: Callable[[Any], None]) -> None:
         """Call `deliver(what came of call())` in a thread, when one is free. To be followed by
-        `ended`, on the event loop."""
+        `ended`, on the event loop. Raises Overloaded, and then nothing was begun."""
+        if len(self._threads) < min(self._busy + 1, self._max_threads):
+            self._start_thread()
         self._busy += 1
         self._used_at = time.monotonic()
-        if self._busy > len(self._threads) and len(self._threads) < self._max_threads:
-            self._start_thread()
         self._jobs.put(_Job(call, deliver))
 
     def ended(self) -> None:
@@ -163,8 +167,13 @@ class WorkPool:
     def _start_thread(self) -> None:
         name = f"{self._name}-{len(self._threads)}"
         thread = threading.Thread(target=self._work, name=name, daemon=True)
-        self._threads.append(thread)
-        thread.start()
+        try:
+            thread.start()
+        except RuntimeError as error:  # the system allows no more
+            if not self._threads:
+                raise Overloaded("no thread can be started") from error
+        else:
+            self._threads.append(thread)
 
     def _work(self) -> None:
         while (job := self._jobs.get()) is not None:

@@ -10,7 +10,7 @@ import trio
 
 from logd.daemon.desk import Desk
 from logd.daemon.threads import Threads
-from logd.errors import Corruption, LogdError
+from logd.errors import Corruption, LogdError, StorageFailed, StorageFull
 from logd.store.project import Installation
 
 _log = logging.getLogger("logd.upkeep")
@@ -26,6 +26,7 @@ class Upkeep:
         self._threads = threads
         self._rest = rest
         self._due: deque[Desk] = deque()
+        self._later: dict[Desk, float] = {}  # trio's time at which to try again
         self._wake = trio.Event()
         self.freezes = 0
         self.merges = 0
@@ -33,12 +34,13 @@ class Upkeep:
 
     def add(self, desk: Desk) -> None:
         """The desk's project has runs that wait to be frozen."""
-        if desk not in self._due and not desk.is_stopping:
+        if desk not in self._due and desk not in self._later and not desk.is_stopping:
             self._due.append(desk)
             self._wake.set()
 
     def remove(self, desk: Desk) -> None:
         """The desk is being stopped."""
+        self._later.pop(desk, None)
         if desk in self._due:
             self._due.remove(desk)
 
@@ -46,42 +48,53 @@ class Upkeep:
         while True:
             while self._due:
                 await self._serve(self._due.popleft())
+                self._take_up_again()
             self._wake = trio.Event()
-            with trio.move_on_after(_QUIET_SECONDS):
+            quiet_at = trio.current_time() + _QUIET_SECONDS
+            with trio.move_on_at(min(self._later.values(), default=quiet_at)):
                 await self._wake.wait()
+                continue
+            if self._later:
+                self._take_up_again()
                 continue
             await self._threads.freeze.run(self._rest)
             await self._wake.wait()
 
+    def _take_up_again(self) -> None:
+        """What did not succeed a while ago."""
+        now = trio.current_time()
+        for desk in [desk for desk, due in self._later.items() if due <= now]:
+            del self._later[desk]
+            self._due.append(desk)
+
     async def _serve(self, desk: Desk) -> None:
         """One freeze of the project, and the merges that it makes worth while."""
-        if desk.is_stopping:
+        if desk.is_stopping or desk.project.failed:  # reopened, it comes again
             return
         desk.is_freezing = True
-        failed = False
+        failure: Exception | None = None
         try:
             await self._freeze(desk)
             await self._merge(desk)
-        except Corruption as error:
-            self.failures += 1
-            _log.error("project %s: chunks cannot be merged: %s", desk.project_id, error)
         except (LogdError, OSError) as error:
-            failed = True
-            self.failures += 1
+            failure = error
             _log.error("project %s cannot be frozen yet: %s", desk.project_id, error)
-        except Exception:  # noqa: BLE001  # the root of the work on one project: the others go on
-            failed = True
-            self.failures += 1
+        except Exception as error:  # noqa: BLE001  # the root of the work on one project: the others go on
+            failure = error
             _log.exception("BUG: project %s cannot be frozen", desk.project_id)
         finally:
             desk.is_freezing = False
+            desk.freezing_failed = None if failure is None else _as_told(failure)
             desk.changed()
             if desk.project.failed:
                 desk.look_again()
-        if failed:
-            await trio.sleep(_RETRY_SECONDS)
-        if desk.project.waiting_freezes and not desk.is_stopping:
+        self.failures += failure is not None
+        if not desk.project.waiting_freezes or desk.is_stopping:
+            return
+        if failure is None:
             self.add(desk)
+        else:
+            self._later[desk] = trio.current_time() + _RETRY_SECONDS
 
     async def _freeze(self, desk: Desk) -> None:
         project = desk.project
@@ -94,12 +107,28 @@ class Upkeep:
 
     async def _merge(self, desk: Desk) -> None:
         project = desk.project
-        while not project.waiting_freezes and (job := project.prepare_merge()) is not None:
+        while not (project.waiting_freezes or project.failed or desk.is_stopping):
+            job = project.prepare_merge()
+            if job is None:
+                return
             merge = functools.partial(project.run_merge, job)
-            await self._install(desk, await self._threads.freeze.run(merge))
-            self.merges += 1
+            try:
+                installation = await self._threads.freeze.run(merge)
+            except Corruption as error:  # the others are merged without that chunk
+                self.failures += 1
+                _log.error("project %s: a chunk cannot be merged: %s", desk.project_id, error)
+            else:
+                await self._install(desk, installation)
+                self.merges += 1
 
     async def _install(self, desk: Desk, installation: Installation) -> None:
         desk.project.install(installation)
         desk.changed()
         await self._threads.freeze.run(lambda: desk.project.discard(installation))
+
+
+def _as_told(failure: Exception) -> StorageFull | StorageFailed:
+    """To those whose entries cannot be taken, as too many wait to be frozen."""
+    if isinstance(failure, StorageFull):
+        return StorageFull(f"entries wait to be frozen: {failure}")
+    return StorageFailed(f"entries wait to be frozen, which fails: {failure}")

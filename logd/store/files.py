@@ -144,6 +144,8 @@ class OsFile:
             self._appends = appends
 
     def sync(self) -> None:
+        if self._fd < 0:  # Python would take it for a wrong argument, and raise no OSError
+            raise OSError(errno.EBADF, os.strerror(errno.EBADF), str(self.path))
         os.fdatasync(self._fd)
 
     def read(self, offset: int, size: int) -> bytes:
@@ -167,9 +169,9 @@ class OsFile:
         return self._fd
 
     def close(self) -> None:
-        if self._fd >= 0:
-            os.close(self._fd)
-            self._fd = -1
+        fd, self._fd = self._fd, -1  # whatever comes of it, the number is another's from now on
+        if fd >= 0:
+            os.close(fd)
 
     def __del__(self) -> None:
         self.close()

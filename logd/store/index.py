@@ -156,16 +156,24 @@ class ProjectIndex:
         """All of the change, or nothing of it. Raises StorageFull or StorageFailed."""
         while True:
             try:
-                with self._environment.begin(write=True) as transaction:
-                    self._put(transaction, change)
-                return
-            except lmdb.MapFullError:
-                with self._readers.none():
-                    self._environment.set_mapsize(2 * self._environment.info()["map_size"])
+                if self._is_full(change):
+                    with self._readers.none():
+                        self._environment.set_mapsize(2 * self._environment.info()["map_size"])
+                else:
+                    return
             except lmdb.DiskError as error:
                 raise StorageFull("no space is left for the index") from error
             except lmdb.Error as error:
                 raise StorageFailed(f"the index could not be written: {error}") from error
+
+    def _is_full(self, change: IndexChange) -> bool:
+        """Puts the change into the index; true where the map has no room for it."""
+        try:
+            with self._environment.begin(write=True) as transaction:
+                self._put(transaction, change)
+        except lmdb.MapFullError:
+            return True
+        return False
 
     def _put(self, transaction: lmdb.Transaction, change: IndexChange) -> None:
         for seq in change.removed:

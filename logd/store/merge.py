@@ -5,11 +5,11 @@ like size are merged, `merge_chunks` at a time, so that an entry is rewritten a 
 of times; where sizes alternate so much that this finds nothing, a long row of them is merged whole.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 
 import numpy as np
 
-from logd.entry import LEVEL_CODE
+from logd.entry import LEVEL_CODE, Seq
 from logd.format.body import Batch
 from logd.format.directory import ChunkRow
 from logd.format.separated import SEPARATOR, join_texts
@@ -25,9 +25,13 @@ def is_small(count: int, source_bytes: int, limits: StoreLimits) -> bool:
     return count <= limits.chunk_entries // 2 and source_bytes <= limits.chunk_bytes // 2
 
 
-def plan_merge(rows: Sequence[ChunkRow], limits: StoreLimits) -> list[ChunkRow] | None:
-    """Neighbours to merge now, of `rows` by first sequence number, or None."""
-    for stretch in _stretches(rows, lambda a, b: True, limits):
+def plan_merge(
+    rows: Sequence[ChunkRow], limits: StoreLimits, unmergeable: Container[Seq] = ()
+) -> list[ChunkRow] | None:
+    """Neighbours to merge now, of `rows` by first sequence number, or None. `unmergeable`: the
+    first sequence numbers of chunks that cannot be read."""
+    readable = [row for row in rows if row.first_seq not in unmergeable]
+    for stretch in _stretches(readable, lambda a, b: True, limits):
         for alike in _stretches(stretch, lambda a, b: _tier(a, limits) == _tier(b, limits), limits):
             group = _fitting(alike, limits)
             if len(group) >= limits.merge_chunks or _is_full(group, limits):

@@ -104,6 +104,7 @@ class Project:
         self._visible_seq = recovered.visible_seq
         self._wal: WalWriter | None = None
         self._main: SegmentName | None = self._last_main_segment()
+        self._unmergeable: set[Seq] = set()
         self._idempotency = IdempotencyTable(limits.idempotency_seconds)
         self._recall_chunks()
         for job in self._waiting:
@@ -267,6 +268,7 @@ class Project:
         """Freezer: the run as chunks, on disk and in the index. Raises StorageFull or
         StorageFailed, after which it may be tried again."""
         built = self._build(job.run.pieces(), job.run.records, self._limits)
+        _check_entries(built, job.run.count)
         rows = self._append_chunks(built)
         added = list(zip(rows, built, strict=True))
         self._apply(IndexChange(added=added, watermark=job.run.next_seq))
@@ -275,7 +277,8 @@ class Project:
 
     def prepare_merge(self) -> MergeJob | None:
         """Owner: neighbours that are worth merging."""
-        rows = plan_merge([chunk.row for chunk in self._view.chunks], self._limits)
+        chunks = [chunk.row for chunk in self._view.chunks]
+        rows = plan_merge(chunks, self._limits, self._unmergeable)
         if rows is None:
             return None
         wanted = {row.first_seq for row in rows}
@@ -284,9 +287,18 @@ class Project:
     def run_merge(self, job: MergeJob) -> Installation:
         """Freezer: the chunks as one. Raises StorageFull, StorageFailed or Corruption."""
         now = self._clock()
-        records = [record for chunk in job.chunks for record in chunk.idempotency_records()]
+        records: list[IdempotencyRecord] = []
+        pieces = []
+        for chunk in job.chunks:
+            try:
+                records += chunk.idempotency_records()
+                pieces.append(entries_of(chunk))
+            except Corruption:  # it would be in the way of every merge to come
+                self._unmergeable.add(chunk.first_seq)
+                raise
         live = [r for r in records if self._idempotency.is_live(r.received_ns, now)]
-        built = self._build([entries_of(chunk) for chunk in job.chunks], live, self._limits)
+        built = self._build(pieces, live, self._limits)
+        _check_entries(built, sum(chunk.count for chunk in job.chunks))
         rows = self._append_chunks(built)
         removed = tuple(chunk.first_seq for chunk in job.chunks)
         self._apply(IndexChange(added=list(zip(rows, built, strict=True)), removed=removed))
@@ -317,12 +329,12 @@ class Project:
 
     def install(self, installation: Installation) -> None:
         """Owner: swap in one step, so that no reader sees an entry twice or never."""
+        if installation.run is not None and self._waiting[0].run is not installation.run:
+            raise ValueError("runs are frozen in the order in which they wait")
         gone = set(installation.removed)
         kept = [chunk for chunk in self._view.chunks if chunk.first_seq not in gone]
         self._view = view_of([*kept, *installation.added])
         if installation.run is not None:
-            if self._waiting[0].run is not installation.run:
-                raise ValueError("runs are frozen in the order in which they wait")
             self._waiting.popleft()
 
     def discard(self, installation: Installation) -> None:
@@ -398,5 +410,12 @@ class Project:
         """Owner, while nothing runs: entries not yet frozen stay in the WAL."""
         if self._wal is not None:
             self._wal.close()
+            self._wal = None
         self._index.close()
         self._segments.close()
+
+
+def _check_entries(built: Sequence[BuiltChunk], count: int) -> None:
+    """What they were built of is removed when they are stored. Raises ValueError."""
+    if sum(chunk.head.count for chunk in built) != count:
+        raise ValueError("chunks were built of fewer or more entries than they were given")

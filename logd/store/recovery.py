@@ -79,9 +79,13 @@ class _Recovery:
         self._segments.refuse_newer()
         self._replay.refuse_newer()
         index, content = self._open_index()
-        contents = self._replay.read()
-        rows = self._reconcile(index, content, contents)
-        runs, end, next_seq = self._replay.replay(contents, _frozen(content, rows))
+        try:
+            contents = self._replay.read()
+            rows = self._reconcile(index, content, contents)
+            runs, end, next_seq = self._replay.replay(contents, _frozen(content, rows))
+        except BaseException:
+            index.close()  # LMDB opens nothing twice: the next try would take it for damaged
+            raise
         return Recovered(
             index=index,
             segments=self._segments,

@@ -1,6 +1,7 @@
 """The store: a data directory, and the projects in it, opened when first needed."""
 
 import contextlib
+import logging
 import threading
 from collections.abc import Iterable
 
@@ -18,6 +19,8 @@ from logd.store.layout import (
 )
 from logd.store.limits import StoreLimits
 from logd.store.project import Project
+
+_log = logging.getLogger("logd.store")
 
 FORMAT_VERSION = 1
 
@@ -148,9 +151,13 @@ class Store:
         return unknown
 
     def _finish_deletions(self) -> None:
+        """What cannot be removed is left for the next time: nothing else depends on it."""
         for name in self._files.list_directory(self.layout.projects):
             if name.startswith(DELETED_PREFIX):
-                self._files.remove_tree(self.layout.projects / name)
+                try:
+                    self._files.remove_tree(self.layout.projects / name)
+                except OSError as error:
+                    _log.error("a deleted project stays for another try: %s", error)
 
     def close(self) -> None:
         """While nothing runs."""
