@@ -1,5 +1,6 @@
 """The freezer: turns full tails into chunks and folds small chunks, one at a time."""
 
+import contextlib
 import functools
 import logging
 from collections import deque
@@ -10,7 +11,7 @@ import trio
 
 from logd.daemon.desk import Desk
 from logd.daemon.threads import Threads
-from logd.errors import Corruption, LogdError, StorageFailed, StorageFull
+from logd.errors import Corruption, LogdError, Overloaded, StorageFailed, StorageFull
 from logd.store.project import Installation
 
 _log = logging.getLogger("logd.upkeep")
@@ -57,7 +58,8 @@ class Upkeep:
             if self._later:
                 self._take_up_again()
                 continue
-            await self._threads.freeze.run(self._rest)
+            with contextlib.suppress(Overloaded):  # no thread can be started: nothing rests
+                await self._threads.freeze.run(self._rest)
             await self._wake.wait()
 
     def _take_up_again(self) -> None:

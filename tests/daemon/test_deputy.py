@@ -9,9 +9,11 @@ from random import Random
 import outcome
 import pytest
 import trio
+import trio.testing
 
 from logd.daemon.deputy import Deputy
 from logd.daemon.threads import Patience, WorkPool
+from logd.errors import Overloaded
 
 MOMENT_SECONDS = 0.001
 PATIENCE_SECONDS = 0.5  # a thread on a busy machine may wait for its turn for a part of that
@@ -140,6 +142,89 @@ async def test_a_slow_write_is_finished_on_the_loop_which_goes_on_meanwhile(
     await until(lambda: len(finished) > len(expected))
     assert finished == [*expected, 7]
     assert slow.finished_by is threading.current_thread()
+    pool.close()
+
+
+async def test_the_loop_goes_on_while_no_thread_is_free() -> None:
+    """All may wait for disks that do not answer."""
+    pool, finished, let_go = WorkPool("test", 1), list[int](), threading.Event()
+    deputy = Deputy(pool, patience_s=MOMENT_SECONDS, rounds_s=LIMIT_SECONDS)
+
+    async def occupy() -> None:
+        assert await pool.run(lambda: let_go.wait(LIMIT_SECONDS))
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(occupy)
+        await trio.testing.wait_all_tasks_blocked()
+        group = Group(3, 0.0, finished)
+        deputy.act(group, nothing)
+        assert (finished, let_go.is_set()) == ([], False)
+        let_go.set()
+        await until(lambda: finished == [3])
+    assert group.finished_by is threading.current_thread()
+    pool.close()
+
+
+class Refused:
+    """The system starts no thread as long as it `holds`."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.holds = True
+        start = threading.Thread.start
+
+        def starting(thread: threading.Thread) -> None:
+            if self.holds:
+                raise RuntimeError("can't start new thread")
+            start(thread)
+
+        monkeypatch.setattr(threading.Thread, "start", starting)
+
+
+async def test_where_no_thread_can_be_started_the_group_is_told(
+    pool: WorkPool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found: list[outcome.Outcome[object]] = []
+
+    class Told(Group):
+        def finish(self, result: outcome.Outcome[object]) -> None:
+            found.append(result)
+
+    refused = Refused(monkeypatch)
+    deputy = Deputy(pool, patience_s=LIMIT_SECONDS)
+    deputy.act(Told(0, 0.0, []), nothing)
+    (result,) = found
+    with pytest.raises(Overloaded):
+        result.unwrap()
+    assert not deputy.is_acting
+    refused.holds = False
+    finished: list[int] = []
+    deputy.act(Group(1, 0.0, finished), nothing)
+    assert finished == [1]
+    pool.close()
+
+
+async def test_a_thread_that_cannot_be_started_is_started_by_the_next_call(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Where there is another one, that does the work."""
+    pool, refused, let_go = WorkPool("test", 2), Refused(monkeypatch), threading.Event()
+    with pytest.raises(Overloaded):
+        await pool.run(nothing)
+    refused.holds = False
+    assert await pool.run(lambda: 1) == 1
+    refused.holds = True
+    results: list[bool] = []
+
+    async def wait() -> None:
+        results.append(await pool.run(lambda: let_go.wait(LIMIT_SECONDS)))
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(wait)
+        nursery.start_soon(wait)
+        await trio.testing.wait_all_tasks_blocked()
+        let_go.set()
+    assert results == [True, True]
+    refused.holds = False
     pool.close()
 
 

@@ -1,5 +1,6 @@
 """What becomes of the WAL of a process that died."""
 
+import errno
 from pathlib import Path
 
 import pytest
@@ -8,6 +9,8 @@ from store_world import OTHER, World, ask, body_of, entries, entry, new_world
 from logd.entry import Seq
 from logd.format import wal as codec
 from logd.format.wal_columns import encode_columns
+from logd.store.replay import Replay
+from logd.store.wal import WalContent
 
 
 def only_wal(world: World) -> Path:
@@ -312,3 +315,24 @@ def test_a_snapshot_taken_before_a_freeze_still_answers_after_merges() -> None:
         for number, snapshot in enumerate(snapshots, 1):
             assert [e.seq for e in ask(snapshot).entries][::-1] != []
             assert sorted(e.seq for e in ask(snapshot).entries) == list(range(2 * number))
+
+
+def test_an_opening_that_failed_leaves_nothing_open(monkeypatch: pytest.MonkeyPatch) -> None:
+    """LMDB opens no directory twice in a process: the next try would take it for damaged."""
+    with new_world() as world:
+        world.store_entries(entries("a", 3))
+        world.project.freeze()
+        world.store_entries(entries("b", 3))
+        world.crash()
+
+        def failing(_: Replay) -> list[WalContent]:
+            raise OSError(errno.EIO, "Input/output error")
+
+        with monkeypatch.context() as patch:
+            patch.setattr(Replay, "read", failing)
+            with pytest.raises(OSError, match="error") as failure:
+                world.open()
+        assert world.open().damage == ()
+        assert failure.value.errno == errno.EIO  # who holds on to it holds on to its frames
+        assert world.messages() == [f"{name} {n}" for name in "ab" for n in range(3)]
+        assert set_aside(world) == []

@@ -1,0 +1,95 @@
+"""What the daemon does now and then, on a disk that fails."""
+
+import errno
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import trio
+from live_daemon import Daemon, DaemonFactory
+from raw_http import PATIENCE_SECONDS
+
+import logd.run
+from logd.control.store import Control
+from logd.errors import StorageFull
+from logd.store.files import OsFiles
+
+_FULL = StorageFull("no space is left")
+_FAILED = OSError(errno.EIO, "Input/output error")
+FAULTS = [
+    (Control, "flush_last_used", _FULL),
+    (Control, "flush_last_used", _FAILED),
+    (Control, "project_purged", _FULL),
+    (OsFiles, "remove_tree", _FAILED),
+    (OsFiles, "rename", _FAILED),
+]
+
+
+class Fault:
+    """A method that fails as long as it is on."""
+
+    def __init__(
+        self, monkeypatch: pytest.MonkeyPatch, owner: type, method: str, error: Exception
+    ) -> None:
+        self.is_on = True
+        self.times = 0
+        sound: Callable[..., Any] = getattr(owner, method)
+
+        def failing(*args: Any) -> Any:
+            if self.is_on:
+                self.times += 1
+                raise error
+            return sound(*args)
+
+        monkeypatch.setattr(owner, method, failing)
+
+    async def until_met(self, times: int) -> None:
+        with trio.fail_after(PATIENCE_SECONDS):
+            while self.times < times:  # noqa: ASYNC110  # no event comes of it
+                await trio.sleep(0.01)
+
+
+async def delete(daemon: Daemon) -> int:
+    assert (
+        await daemon.call("POST", "/v1/ingest", daemon.key, json=daemon.entry())
+    ).status_code == 200
+    path = f"/v1/orgs/{daemon.org}/projects/{daemon.project}"
+    return (await daemon.call("DELETE", path, daemon.admin)).status_code
+
+
+@pytest.mark.parametrize(("owner", "method", "error"), FAULTS)
+async def test_what_fails_is_tried_again_and_ends_nothing(
+    make_daemon: DaemonFactory,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    owner: type,
+    method: str,
+    error: Exception,
+) -> None:
+    monkeypatch.setattr(logd.run, "_CHORES_SECONDS", 0.05)
+    data = tmp_path / "data"
+    async with make_daemon(data) as daemon:
+        fault = Fault(monkeypatch, owner, method, error)
+        assert await delete(daemon) == 204
+        await fault.until_met(3)
+        assert (await daemon.call("GET", "/livez")).status_code == 200
+        fault.is_on = False
+        with trio.fail_after(PATIENCE_SECONDS):
+            while any((data / "projects").iterdir()):  # noqa: ASYNC110
+                await trio.sleep(0.01)
+
+
+async def test_a_deleted_project_that_cannot_be_removed_keeps_no_daemon_from_starting(
+    make_daemon: DaemonFactory, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    data = tmp_path / "data"
+    fault = Fault(monkeypatch, OsFiles, "remove_tree", _FAILED)
+    async with make_daemon(data) as daemon:
+        assert await delete(daemon) == 204
+    assert any((data / "projects").iterdir())
+    async with make_daemon(data) as daemon:
+        assert (await daemon.call("GET", "/livez")).status_code == 200
+    fault.is_on = False
+    async with make_daemon(data) as daemon:
+        assert not any((data / "projects").iterdir())
