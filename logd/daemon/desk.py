@@ -256,6 +256,11 @@ class Desk:
                 if self.project.failed:
                     return
             async with self._wal_in_use:
+                try:
+                    await self._threads.wal.run(self.project.end_wal)
+                except StorageFailed as error:
+                    _log.error("project %s: %s", self.project_id, error)
+                    return
                 self.project.rotate()
             self._rotate_soon = False
             self._freezable(self)
@@ -310,6 +315,9 @@ class Desk:
             project = await self._threads.open.run(lambda: self._store.reopen(self.project_id))
         except (OSError, LogdError) as error:
             _log.error("project %s cannot be reopened yet: %s", self.project_id, error)
+            return False
+        except Exception:  # noqa: BLE001  # the root of the work on one project: the others go on
+            _log.exception("BUG: project %s cannot be reopened", self.project_id)
             return False
         for damage in project.damage:
             _log.error("project %s, set aside: %s", self.project_id, damage)

@@ -247,6 +247,16 @@ class Project:
 
     # ------------------------------------------------------------ freezing and merging
 
+    def end_wal(self) -> None:
+        """Before a rotation, while no append runs: close the file of the run that grows, which may
+        wait for the disk. Raises StorageFailed."""
+        try:
+            if self._wal is not None:
+                self._wal.close()
+        except OSError as error:
+            self.failed = True
+            raise StorageFailed(f"the WAL could not be closed: {error.strerror}") from error
+
     def rotate(self) -> None:
         """Owner, while no append runs: the run that grew waits to be frozen, a new one grows."""
         if not self._run.count:
