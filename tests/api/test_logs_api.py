@@ -326,6 +326,15 @@ async def test_an_offsets_unescaped_plus_is_understood(daemon: Daemon) -> None:
     assert response.json()["total"] == 0
 
 
+async def test_a_long_text_that_is_no_time_is_refused_without_ado(daemon: Daemon) -> None:
+    """Whoever searched it for an offset everywhere would take minutes for these."""
+    long = "0" * 30_000
+    with trio.fail_after(60):
+        for text in (long, f"{long} 00:00", f"2026-01-01T00:00:00.{long} 02:00"):
+            for name in ("from", "to", "from", "to"):
+                assert (await refused(daemon, **{name: text}))["code"] == "invalid_timestamp"
+
+
 @pytest.mark.parametrize(
     ("query", "code", "parameter"),
     [

@@ -16,6 +16,7 @@ from logd.timestamps import parse_timestamp
 DEFAULT_LIMIT: Final = 100
 MAX_LIMIT: Final = 1000
 _LOST_PLUS: Final = re.compile(r"(.*\d\d:\d\d(?:\.\d+)?) (\d\d:\d\d)")
+_LONGEST_INSTANT_CHARS: Final = 64  # no timestamp has as many; the pattern takes its time for more
 
 
 async def list_page(services: Services, call: Call) -> Response:
@@ -76,12 +77,16 @@ def _level(text: str | None) -> int | None:
 def _instant(query: Mapping[str, str], name: str) -> int | None:
     if name not in query:
         return None
-    # in a query string an offset's unescaped + has become a space
-    text = _LOST_PLUS.sub(r"\1+\2", query[name])
     try:
-        return parse_timestamp(text)
+        return parse_timestamp(_with_plus(query[name]))
     except ValueError as error:
         raise BadQuery(name, "invalid_timestamp", f"{name}: {error}") from None
+
+
+def _with_plus(text: str) -> str:
+    """In a query string an offset's unescaped + has become a space."""
+    lost = _LOST_PLUS.fullmatch(text) if len(text) <= _LONGEST_INSTANT_CHARS else None
+    return text if lost is None else f"{lost[1]}+{lost[2]}"
 
 
 def _limit(query: Mapping[str, str]) -> int:
