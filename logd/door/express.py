@@ -36,6 +36,7 @@ _ROUNDS: Final = 4
 _LINGER_SECONDS: Final = 0.0001
 _LONGEST_LINGER_SECONDS: Final = 0.0005
 _AT_ONCE_SECONDS: Final = 0.002  # for answers, before the event loop goes on
+_EVENTS: Final = select.EPOLLIN | select.EPOLLRDHUP | select.EPOLLET
 _ENOUGH: Final = 16  # requests: a larger group would not make each of them much cheaper
 
 Begin = Callable[[bytes, Told], int | None]
@@ -107,11 +108,11 @@ class Platform:
     def _look(self) -> int:
         """At all where there is something to read: at how many."""
         ready = self._epoll.poll(0, _EVENTS_AT_ONCE)
-        for fd, _ in ready:
+        for fd, events in ready:
             spot = self._spots.get(fd)
             if spot is not None:
                 self.answered.discard(spot)
-                spot.look()
+                spot.look(events)
         return len(ready)
 
     def _take_next(self) -> Commit | None:
@@ -151,9 +152,9 @@ class Platform:
     def watch(self, fd: int, spot: "Spot") -> None:
         """Tell the spot when there is something to read, now or later. Each time once."""
         if self._spots.get(fd) is spot:
-            self._epoll.modify(fd, select.EPOLLIN | select.EPOLLET)
+            self._epoll.modify(fd, _EVENTS)
         else:
-            self._epoll.register(fd, select.EPOLLIN | select.EPOLLET)
+            self._epoll.register(fd, _EVENTS)
             self._spots[fd] = spot
 
     def forget(self, fd: int, spot: "Spot") -> None:
@@ -179,7 +180,7 @@ class Spot:
         self._parked = False
         self._under_way = b""
         self._held = 0
-        self._came_meanwhile = False
+        self._more = False
         self._gone: Callable[[], None] | None = None
         self._unsent = b""
         self._ends = False
@@ -190,6 +191,7 @@ class Spot:
         while True:
             self._wake = trio.Event()
             self._parked = True
+            self._more = False
             self._platform.watch(self._fd, self)
             try:
                 await self._wake.wait()
@@ -233,14 +235,15 @@ class Spot:
         self._platform.forget(self._fd, self)
         self._wake.set()
 
-    def look(self) -> None:
-        """There is something to read."""
+    def look(self, events: int) -> None:
+        """There is something to read. `events`: of epoll, which tells of each arrival once: what
+        this one read leaves behind is looked for after the answer."""
         if not self._parked:
             if self._gone is not None:
                 self._listen(self._gone)
             return  # its task reads
         if self._under_way:
-            self._came_meanwhile = True
+            self._more = True
             return
         try:
             data = os.read(self._fd, _RECEIVE_BYTES)
@@ -248,9 +251,11 @@ class Spot:
             return
         except OSError:
             data = b""
+        self._more = bool(events & select.EPOLLRDHUP) or len(data) == _RECEIVE_BYTES
         response = self._platform.answer_at_once(data)
         if response is not None:
-            self._answer_or_give_up(response)
+            if self._answer_or_give_up(response):
+                self._look_again()
             return
         held = self._platform.begin(data, self._told) if data else None
         if held is None:
@@ -278,9 +283,13 @@ class Spot:
             self._leave_to_task(data)
         elif self._answer_or_give_up(response):
             self._platform.answered.add(self)
-            if self._came_meanwhile:
-                self._came_meanwhile = False
-                self._platform.watch(self._fd, self)  # once more
+            self._look_again()
+
+    def _look_again(self) -> None:
+        """If there may be something to read that no arrival will tell of."""
+        if self._more:
+            self._more = False
+            self._platform.watch(self._fd, self)
 
     def _answer_or_give_up(self, response: Response) -> bool:
         """Whether the connection waits for the next request."""

@@ -121,6 +121,8 @@ class HttpConnection(TCPServer):
             self._note_arrival()
             await self._http.handle(RawData(data))
             if not data:
+                if self._http.owes_answer():
+                    await trio.sleep_forever()  # until nothing can be sent any more
                 break
 
     def _note_arrival(self) -> None:
@@ -200,6 +202,12 @@ class _Http1(H11Protocol):
     def has_unread_input(self) -> bool:
         """Whether the client has begun its next request before the answer to this one."""
         return bool(self.connection.trailing_data[0])
+
+    def owes_answer(self) -> bool:
+        """Whether a whole request is being answered whose client may have closed its side: what is
+        done must be told. A question is given up instead, as most who leave close so."""
+        is_whole = self.connection.their_state in {h11.DONE, h11.MUST_CLOSE, h11.CLOSED}
+        return is_whole and self.stream is not None and self._method not in {b"GET", b"HEAD"}
 
     async def refuse(self, refusal: BadHead) -> None:
         """Answer a request whose head goes no further, and close."""

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 import trio
+import trio.testing
 from live_daemon import Daemon, DaemonFactory
 from raw_http import (
     Answer,
@@ -163,6 +164,33 @@ async def test_one_that_was_sent_ahead_of_an_answer_is_answered(make_daemon: Dae
                 first = await read_answer(stream)
                 stored += ids(first, await read_answer(stream, first.rest))
         assert await listed(daemon) == stored
+
+
+async def test_one_behind_a_request_that_fills_a_read_is_answered(
+    make_daemon: DaemonFactory,
+) -> None:
+    """The daemon is told of both at once, and reads the first alone."""
+    async with make_daemon() as daemon, connected(daemon) as stream:
+        await store(daemon, stream)
+        large = filling(daemon, 65_536)
+        for _ in range(30):  # the kernel takes larger pieces at once after some
+            await stream.send_all(large)
+            assert (await read_answer(stream)).status == 200
+        await trio.testing.wait_all_tasks_blocked()
+        both = large + post_entry(daemon)
+        assert os.write(stream.socket.fileno(), both) == len(both)
+        first = await read_answer(stream)
+        assert first.status == 200
+        ids(await read_answer(stream, first.rest))
+
+
+def filling(daemon: Daemon, size: int) -> bytes:
+    """A request of so many bytes."""
+    long = {"filler": "x" * 50_000}
+    rest = size - len(post_entry(daemon, meta=long, message=""))
+    data = post_entry(daemon, meta={"filler": "x" * (50_000 + rest)}, message="")
+    assert len(data) == size
+    return data
 
 
 async def test_a_request_may_come_in_pieces(make_daemon: DaemonFactory) -> None:
