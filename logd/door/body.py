@@ -1,7 +1,7 @@
 """Request bodies on their way in: counted, timed, and bounded all together."""
 
 from collections.abc import Awaitable, Callable
-from typing import Any
+from typing import Any, Final
 
 import trio
 
@@ -11,6 +11,9 @@ from logd.errors import Overloaded
 
 Message = dict[str, Any]
 """An ASGI message."""
+
+_WORTH_KEEPING_BYTES: Final = 1024
+"""A piece of fewer is copied."""
 
 
 class BodyMemory:
@@ -28,6 +31,28 @@ class BodyMemory:
 
     def give_back(self, count: int) -> None:
         self.held_bytes -= count
+
+
+class _Pieces:
+    """A body's pieces, in order. Small ones are copied together: each by itself would take many
+    times what it holds."""
+
+    def __init__(self) -> None:
+        self._pieces: list[bytes | bytearray] = []
+
+    def add(self, piece: bytes) -> None:
+        if len(piece) >= _WORTH_KEEPING_BYTES:
+            self._pieces.append(piece)
+        elif self._pieces and isinstance(last := self._pieces[-1], bytearray):
+            last += piece
+        else:
+            self._pieces.append(bytearray(piece))
+
+    def clear(self) -> None:
+        self._pieces.clear()
+
+    def joined(self) -> bytes:
+        return b"".join(self._pieces)
 
 
 class IncomingBody:
@@ -61,12 +86,12 @@ class IncomingBody:
         the answer on a connection that stays usable."""
         if self._declared_bytes is not None and self._declared_bytes > max_bytes + SKIPPED_BYTES:
             raise BodyTooLarge(max_bytes)
-        pieces: list[bytes] = []
+        pieces = _Pieces()
         while not self.complete:
             piece = await self._next()
             if self._came <= max_bytes:
                 self.hold(len(piece))
-                pieces.append(piece)
+                pieces.add(piece)
             else:
                 pieces.clear()
                 self.release()
@@ -74,7 +99,7 @@ class IncomingBody:
                     raise BodyTooLarge(max_bytes)
         if self._came > max_bytes:
             raise BodyTooLarge(max_bytes)
-        return b"".join(pieces)
+        return pieces.joined()
 
     def hold(self, count: int) -> None:
         """See `Body.hold`. Where that fails the request does: what it held is free at once, or

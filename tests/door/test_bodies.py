@@ -1,6 +1,9 @@
 """Bodies at the door: limits, compression, slowness, memory."""
 
+import gc
 import gzip
+import json
+import tracemalloc
 import zlib
 from typing import Protocol
 
@@ -19,7 +22,8 @@ from raw_http import (
 )
 from raw_http import request as http_request
 
-from logd.config import KIB
+from logd.config import KIB, MIB
+from logd.door.body import BodyMemory, IncomingBody, Message
 
 LIMIT = 128 * KIB
 
@@ -216,6 +220,46 @@ async def _first_answer(*streams: trio.SocketStream) -> Answer:
         for stream in streams:
             nursery.start_soon(wait, stream)
     return answers[0]
+
+
+async def test_a_body_in_small_pieces_takes_no_more_memory_than_it_holds() -> None:
+    """Nearly: as objects of their own they would take twenty times as much."""
+    pieces, arrived = 20_000, 0
+    taken: list[int] = []
+
+    async def receive() -> Message:
+        nonlocal arrived
+        arrived += 1
+        await trio.lowlevel.checkpoint()
+        if arrived < pieces:
+            return {"body": b"%02d" % (arrived % 100), "type": "http.request", "more_body": True}
+        gc.collect()
+        taken.append(tracemalloc.get_traced_memory()[0])
+        return {"body": b"", "type": "http.request", "more_body": False}
+
+    body = IncomingBody(receive, None, BodyMemory(MIB), 10.0)
+    tracemalloc.start()
+    try:
+        data = await body.read(MIB)
+    finally:
+        tracemalloc.stop()
+    assert data == b"".join(b"%02d" % (number % 100) for number in range(1, pieces))
+    assert taken[0] < 8 * len(data)
+
+
+async def test_pieces_of_all_sizes_keep_their_order(daemon: Daemon, ingest: Ingest) -> None:
+    sizes = (1, 1023, 2, 1024, 1025, 3, 5000, 4, 4)
+    meta = {str(number): str(number) * size for number, size in enumerate(sizes)}
+    left = json.dumps(daemon.entry(meta=meta)).encode()
+    async with connected(daemon) as stream:
+        await stream.send_all(ingest(daemon, "Transfer-Encoding: chunked"))
+        for size in sizes:
+            await stream.send_all(chunk(left[:size]))
+            left = left[size:]
+        await stream.send_all(chunk(left) + b"0\r\n\r\n")
+        assert (await read_answer(stream)).status == 200
+    listed = await daemon.call("GET", f"/v1/projects/{daemon.project}/logs", daemon.key)
+    assert listed.json()["logs"][0]["meta"] == meta
 
 
 async def test_a_chunked_body_arrives_whole(daemon: Daemon, ingest: Ingest) -> None:
