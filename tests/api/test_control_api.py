@@ -35,6 +35,26 @@ def keys_of(daemon: Daemon) -> str:
     return f"/v1/projects/{daemon.project}/keys"
 
 
+async def test_null_is_as_absent_for_some_fields_and_refused_for_the_others(
+    daemon: Daemon,
+) -> None:
+    key = (await ok(daemon, "GET", keys_of(daemon)))[0]["id"]
+    optional: list[tuple[str, dict[str, Any], str, bool]] = [
+        (projects_of(daemon), {"name": "a"}, "color", True),
+        (keys_of(daemon), {"name": "a"}, "expiresAt", True),
+        ("/v1/me/tokens", {"name": "a"}, "expiresAt", True),
+        ("/v1/users", {"email": "a@example.com"}, "name", True),
+        (keys_of(daemon), {"name": "a"}, "scopes", False),
+        ("/v1/users", {"email": "b@example.com"}, "serverAdmin", False),
+        (f"{keys_of(daemon)}/{key}/rotate", {}, "overlapSeconds", False),
+    ]
+    for path, body, field, allowed in optional:
+        response = await daemon.call("POST", path, daemon.admin, json=body | {field: None})
+        assert response.is_success is allowed, field
+        if not allowed:
+            assert response.json()["errors"][0]["pointer"] == f"/{field}"
+
+
 # ---------------------------------------------------------------- organisations
 
 

@@ -252,6 +252,25 @@ async def test_the_same_idempotency_key_answers_the_first_response_again(daemon:
     assert (await listed(daemon))["total"] == 1
 
 
+@pytest.mark.parametrize("nothing", [[], [{}]])
+async def test_a_request_that_stored_nothing_leaves_its_idempotency_key_free(
+    daemon: Daemon, nothing: list[Any]
+) -> None:
+    path, headers = "/v1/ingest?partial=true", {"Idempotency-Key": "batch-17"}
+    assert (await ingest(daemon, nothing, path, headers=headers)).json()["ingested"] == 0
+    assert (await ingest(daemon, daemon.entry(), path, headers=headers)).json()["ingested"] == 1
+    assert (await ingest(daemon, nothing, path, headers=headers)).json()["ingested"] == 0
+    other = await ingest(daemon, daemon.entry(message="another"), path, headers=headers)
+    assert other.status_code == 422
+
+
+@pytest.mark.parametrize("field", ["timestamp", "tags", "meta"])
+async def test_an_optional_field_is_left_out_or_has_a_value(daemon: Daemon, field: str) -> None:
+    response = await ingest(daemon, daemon.entry(**{field: None}))
+    assert response.status_code == 400
+    assert response.json()["errors"][0]["pointer"] == f"/{field}"
+
+
 @pytest.mark.parametrize("key", ["", "a b", "x" * 129, "tab\there"])
 async def test_an_idempotency_key_is_1_to_128_visible_characters(daemon: Daemon, key: str) -> None:
     response = await ingest(daemon, [], headers={"Idempotency-Key": key})
