@@ -82,6 +82,8 @@ class Platform:
         self.give_back = give_back
         self.encode = encode
         self.complaints = complaints
+        self.is_stopping = False
+        """No connection is to wait for another request."""
         self.answered: set[Spot] = set()
         """Those whose clients may be about to send the next request."""
         self._patience = Patience()
@@ -201,7 +203,7 @@ class Spot:
                 return not self._ends
             unsent, self._unsent = self._unsent, b""
             await self._stream.send_all(unsent)
-            if self._ends:
+            if self._ends or self._platform.is_stopping:
                 return False
             self._wait_for_next(trio.current_time())
 

@@ -72,7 +72,7 @@ class Lane:
 
     def stop(self) -> None:
         """Connections that wait for a request end now, the others after their answer."""
-        self._stopping = True
+        self._stopping = self._platform.is_stopping = True
         for connection in self._connections:
             if connection.waits_until is not None:
                 connection.waiting.cancel()

@@ -20,8 +20,11 @@ from raw_http import (
     request,
 )
 
+from logd.api.dispatch import Api
+from logd.daemon import queries
 from logd.daemon.admin_client import admin_call
 from logd.daemon.admin_requests import UserAdd
+from logd.door import express
 from logd.errors import DirectoryLocked
 
 
@@ -98,6 +101,33 @@ async def test_a_reader_that_stalls_does_not_keep_the_process(make_daemon: Daemo
             daemon.stop.set()
             with trio.fail_after(PATIENCE_SECONDS):
                 await daemon.stopped.wait()
+
+
+async def test_an_answer_that_is_taken_after_the_stop_ends_its_connection(
+    make_daemon: DaemonFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One that was given at once, but for what the client did not take."""
+    monkeypatch.setattr(queries, "_AT_HAND_SECONDS", 10.0)
+    monkeypatch.setattr(express, "_AT_ONCE_SECONDS", 10.0)
+    async with make_daemon(shutdown_grace_seconds=3600) as daemon:
+        entries = [daemon.entry(message="x" * 8000) for _ in range(100)]
+        stored = await daemon.call("POST", "/v1/ingest", daemon.key, json=entries)
+        assert stored.status_code == 200
+        with trio.socket.socket() as client:
+            client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            await client.connect(("127.0.0.1", daemon.port))
+            stream = trio.SocketStream(client)
+            monkeypatch.setattr(Api, "answer", None)
+            path = f"/v1/projects/{daemon.project}/logs"
+            await stream.send_all(get(path, f"Authorization: Bearer {daemon.key}"))
+            begun = await stream.receive_some(1)
+            daemon.stop.set()
+            await _until_refused(daemon)
+            answer = await read_answer(stream, bytes(begun))
+            assert answer.status == 200
+            assert await read_to_end(stream) == b""
+        with trio.fail_after(PATIENCE_SECONDS):
+            await daemon.stopped.wait()
 
 
 async def test_readyz_says_that_the_daemon_is_stopping(make_daemon: DaemonFactory) -> None:
