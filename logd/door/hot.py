@@ -112,4 +112,9 @@ def _body_length(method: str, headers: list[tuple[bytes, bytes]]) -> int | None:
 def may_become_hot(data: bytes) -> bool:
     """Whether more bytes may turn these into a head that is the lane's."""
     begins_so = any(hot.startswith(data[: len(hot)]) for hot in _HOT_BEGINNINGS)
-    return begins_so and len(data) < MAX_HEAD_BYTES and b"\n\n" not in data
+    return begins_so and len(data) < MAX_HEAD_BYTES and not holds_head(data)
+
+
+def holds_head(data: bytes) -> bool:
+    """Whether a head ends in these bytes, by whichever line ends."""
+    return b"\n\r\n" in data or b"\n\n" in data

@@ -12,7 +12,7 @@ bounded accordingly, and the tests of the door go through every one of these pla
 import contextlib
 import dataclasses
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from typing import Any, Final, cast
 
 import h11
@@ -30,7 +30,7 @@ from hypercorn.typing import AppWrapper, ASGIReceiveEvent, ASGISendEvent, Connec
 from hypercorn.utils import parse_socket_addr
 
 from logd.api.errors import BadHead
-from logd.api.exchange import new_request_id
+from logd.api.exchange import make_head
 from logd.api.problems import problem_response
 from logd.door.heads import HOST, REASONS
 from logd.door.limits import KEEP_ALIVE_SECONDS, MAX_HEAD_BYTES
@@ -73,11 +73,18 @@ class HttpConnection(TCPServer):
         context: WorkerContext,
         stream: GuardedStream,
         head_seconds: float,
+        first_head_seconds: float,
         random_bytes: RandomBytes,
     ) -> None:
+        """`first_head_seconds`: for the first head instead. Raises OSError where the client is
+        gone already."""
         super().__init__(app, config, context, ConnectionState({}), cast(Any, stream))
         self._guarded = stream
+        socket = stream.socket
+        self._client = parse_socket_addr(socket.family, socket.getpeername())
+        self._server = parse_socket_addr(socket.family, socket.getsockname())
         self._head_seconds = head_seconds
+        self._first_head_seconds = first_head_seconds
         self._random_bytes = random_bytes
         self._reading = trio.CancelScope()
         self._idle = trio.CancelScope()
@@ -98,7 +105,6 @@ class HttpConnection(TCPServer):
             await self._close()
 
     def _make_protocol(self) -> "_Http1":
-        socket = self._guarded.socket
         return _Http1(
             self.app,
             self.config,
@@ -106,8 +112,8 @@ class HttpConnection(TCPServer):
             self._task_group,
             ConnectionState({}),
             self._guarded.tls,
-            parse_socket_addr(socket.family, socket.getpeername()),
-            parse_socket_addr(socket.family, socket.getsockname()),
+            self._client,
+            self._server,
             self.protocol_send,
             self._random_bytes,
         )
@@ -129,7 +135,8 @@ class HttpConnection(TCPServer):
         """From its first byte on, a request's head has a deadline of its own."""
         if not self._head_begun:
             self._head_begun = True
-            self._idle.deadline = trio.current_time() + self._head_seconds
+            self._idle.deadline = trio.current_time() + self._first_head_seconds
+            self._first_head_seconds = self._head_seconds
 
     async def _idle_timeout(self) -> None:
         """Runs from the end of one request until the next one's head is complete."""
@@ -192,6 +199,7 @@ class _Http1(H11Protocol):
         self.connection = _Parser(h11.SERVER, max_incomplete_event_size=MAX_HEAD_BYTES)
         self._random_bytes = random_bytes
         self._method = b""
+        self._headers: Iterable[tuple[bytes, bytes]] = ()
 
     async def handle(self, event: Event) -> None:
         try:
@@ -224,6 +232,7 @@ class _Http1(H11Protocol):
     async def _check_protocol(self, event: h11.Request) -> None:
         """In place of Hypercorn's, which changes to HTTP/2. Raises BadHead."""
         self._method = event.method
+        self._headers = event.headers
         check_head(event)
 
     async def _create_stream(self, request: h11.Request) -> None:
@@ -239,7 +248,9 @@ class _Http1(H11Protocol):
         await self._answer(_refusal(status_code))
 
     async def _answer(self, refusal: BadHead) -> None:
-        request_id = new_request_id(self._random_bytes)
+        has_head = self.connection.our_state is h11.SEND_RESPONSE
+        sent = self._headers if has_head else ()
+        request_id = make_head("", "", sent, self._random_bytes).request_id
         response = problem_response(
             status=refusal.status,
             code=refusal.code,
@@ -250,7 +261,7 @@ class _Http1(H11Protocol):
         headers = [(name.encode(), value.encode()) for name, value in response.headers]
         headers.append((b"content-length", b"%d" % len(response.body)))
         headers += self.config.response_headers("h11")
-        answers_head = self.connection.our_state is h11.SEND_RESPONSE and self._method == b"HEAD"
+        answers_head = has_head and self._method == b"HEAD"
         await self._send_h11_event(h11.Response(status_code=response.status, headers=headers))
         if not answers_head:
             await self._send_h11_event(h11.Data(data=response.body))

@@ -11,7 +11,7 @@ What it is sure of is in `hot.py`.
 
 from collections.abc import Awaitable, Callable
 from functools import lru_cache
-from typing import Final
+from typing import Final, NamedTuple
 
 import trio
 
@@ -23,7 +23,7 @@ from logd.door.body import BodyMemory, IncomingBody, Message
 from logd.door.complaints import Complaints
 from logd.door.express import Platform, Spot
 from logd.door.heads import REASONS
-from logd.door.hot import Request, hot_request, may_become_hot
+from logd.door.hot import Request, holds_head, hot_request, may_become_hot
 from logd.door.limits import KEEP_ALIVE_SECONDS, LINGER_SECONDS, MAX_HEAD_BYTES, Limits
 from logd.door.stream import GuardedStream
 from logd.entry import RandomBytes
@@ -34,6 +34,13 @@ _WATCH_SECONDS: Final = 1.0
 _BODY_RECEIVE_BYTES: Final = 1 << 20
 _END_OF_HEAD: Final = b"\r\n\r\n"
 _JOINED_BYTES: Final = 65_536  # a larger response is not copied to be one piece with its head
+
+
+class HandOver(NamedTuple):
+    """What the lane leaves to the HTTP server: bytes, and how long their head may still take."""
+
+    unread: bytes
+    head_seconds: float
 
 
 class Lane:
@@ -96,19 +103,20 @@ class Lane:
                 if connection.waits_until is not None and connection.waits_until < now:
                     connection.waiting.cancel()
 
-    async def run(self, stream: GuardedStream) -> bytes | None:
-        """Serve a connection. Bytes: the HTTP server goes on, these come first; None: it ended."""
+    async def run(self, stream: GuardedStream) -> HandOver | None:
+        """Serve a connection until the HTTP server is to go on with it; None: it ended."""
         connection = _Connection(stream, self._limits, self._platform)
         self._connections.add(connection)
         try:
             with connection.waiting:
                 return await self._run(connection)
-            return connection.unread or None  # a head that did not arrive in time is not ours
+            # a head that did not arrive in time is not ours
+            return connection.hand_over() if connection.unread else None
         finally:
             connection.leave()
             self._connections.discard(connection)
 
-    async def _run(self, connection: "_Connection") -> bytes | None:
+    async def _run(self, connection: "_Connection") -> HandOver | None:
         while not self._stopping:
             connection.stream.idle_since = trio.current_time()
             head_bytes = await connection.next_head()
@@ -116,7 +124,7 @@ class Lane:
                 return None
             request = hot_request(head_bytes)
             if request is None:
-                return connection.unread
+                return connection.hand_over()
             connection.consume(len(head_bytes))
             connection.stream.idle_since = None
             if not await self._serve(connection, request):
@@ -294,6 +302,7 @@ class _Connection:
         self._idle_seconds = limits.head_seconds
         self.waiting = trio.CancelScope()
         self.waits_until: float | None = None
+        self._head_until: float | None = None
         fd = stream.plain_fd
         self.spot = None if fd is None else Spot(platform, self, fd)
 
@@ -305,9 +314,11 @@ class _Connection:
     async def next_head(self) -> bytes | None:
         """The next request's head with the empty line behind it, or whatever came where the lane
         is not sure of it; None where the connection ends."""
-        seconds = self._limits.head_seconds if self.unread else self._idle_seconds
+        self._head_until = None
+        self.waits_until = trio.current_time() + self._idle_seconds
         self._idle_seconds = KEEP_ALIVE_SECONDS
-        self.waits_until = trio.current_time() + seconds
+        if self.unread:
+            self._note_head()
         try:
             while True:
                 end = self.unread.find(_END_OF_HEAD, 0, MAX_HEAD_BYTES)
@@ -318,7 +329,7 @@ class _Connection:
                 if not self.unread and self.spot is not None:
                     if not await self.spot.park():
                         return None
-                    self.waits_until = trio.current_time() + self._limits.head_seconds
+                    self._note_head()
                     self.stream.idle_since = trio.current_time()
                     if self.unread:
                         continue
@@ -326,10 +337,20 @@ class _Connection:
                 if not data:
                     return self.unread or None
                 if not self.unread:
-                    self.waits_until = trio.current_time() + self._limits.head_seconds
+                    self._note_head()
                 self.unread += data
         finally:
             self.waits_until = None
+
+    def _note_head(self) -> None:
+        """From its first byte on, a request's head has a deadline of its own."""
+        self.waits_until = self._head_until = trio.current_time() + self._limits.head_seconds
+
+    def hand_over(self) -> HandOver:
+        seconds = self._limits.head_seconds
+        if self._head_until is not None and not holds_head(self.unread):
+            seconds = max(0.0, self._head_until - trio.current_time())
+        return HandOver(self.unread, seconds)
 
     def consume(self, count: int) -> None:
         self.unread = self.unread[count:]

@@ -194,13 +194,15 @@ class Door:
 
     async def _serve_connection(self, stream: GuardedStream) -> None:
         """In the lane as long as that is sure of the requests, then by the HTTP server."""
+        head_seconds = self._limits.head_seconds
         if self._lane is not None:
-            unread = await self._lane.run(stream)
-            if unread is None:
+            rest = await self._lane.run(stream)
+            if rest is None:
                 return
-            stream.put_back(unread)
+            stream.put_back(rest.unread)
+            head_seconds = rest.head_seconds
         server = await self._http_server()
-        await server.serve(stream)
+        await server.serve(stream, head_seconds)
 
     async def _http_server(self) -> "HttpServer":
         """Made when it is first needed, without holding up the connections that need it not."""

@@ -28,14 +28,16 @@ class HttpServer:
         self._limits = limits
         self._random_bytes = random_bytes
 
-    async def serve(self, stream: GuardedStream) -> None:
-        """A connection, until it ends."""
+    async def serve(self, stream: GuardedStream, head_seconds: float) -> None:
+        """A connection, until it ends. `head_seconds`: for its first request's head, from the
+        first byte that is read here. Raises OSError where the client is gone already."""
         connection = HttpConnection(
             self._app,
             self._config,
             self._context,
             stream,
             self._limits.head_seconds,
+            head_seconds,
             self._random_bytes,
         )
         await connection.run()

@@ -1,6 +1,11 @@
 """Single packets that kill or confuse a bare HTTP server."""
 
+import json
+import socket
+import struct
+
 import pytest
+import trio.testing
 from live_daemon import Daemon
 from raw_http import (
     assert_healthy,
@@ -114,6 +119,43 @@ async def test_content_length_with_transfer_encoding_is_refused(daemon: Daemon) 
     assert (answer.status, answer.code) == (400, "malformed_request")
     assert answer.headers["connection"] == "close"
     assert answer.rest == b"", "the smuggled request is not answered"
+
+
+async def test_a_refusal_of_a_head_names_the_request_as_its_client_does(daemon: Daemon) -> None:
+    head = request("POST", "/v1/orgs", "Content-Length: 2", "Transfer-Encoding: chunked")
+    for sent, echoed in ((b"mine-1", True), (b"not sane", False), (b"1\r\nX-Request-Id: 2", False)):
+        marked = head[:-2] + b"X-Request-Id: " + sent + b"\r\n\r\n"
+        answer = parse(await exchange(daemon, marked))
+        assert answer is not None
+        assert answer.status == 400
+        assert (answer.headers["x-request-id"] == sent.decode()) is echoed
+        assert json.loads(answer.body)["requestId"] == answer.headers["x-request-id"]
+
+
+async def test_a_refusal_does_not_name_an_earlier_request(daemon: Daemon) -> None:
+    async with connected(daemon) as stream:
+        await stream.send_all(get("/v1/nowhere", "X-Request-Id: mine"))
+        first = await read_answer(stream)
+        assert first.headers["x-request-id"] == "mine"
+        await stream.send_all(b"not HTTP\r\n\r\n")
+        second = await read_answer(stream, first.rest)
+        assert second.status == 400
+        assert second.headers["x-request-id"] != "mine"
+
+
+@pytest.mark.parametrize("path", ["/v1/me", "/v1/projects/{project}/logs", "/livez"])
+async def test_a_client_that_resets_after_its_request_is_no_error(
+    daemon: Daemon, caplog: pytest.LogCaptureFixture, path: str
+) -> None:
+    await daemon.call("GET", "/v1/me", daemon.admin)  # there is a server
+    data = get(path.format(project=daemon.project), f"Authorization: Bearer {daemon.admin}")
+    for _ in range(3):
+        with socket.create_connection(("127.0.0.1", daemon.port)) as client:
+            client.sendall(data)
+            client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        await assert_healthy(daemon)
+        await trio.testing.wait_all_tasks_blocked()
+    assert "error" not in caplog.text
 
 
 async def test_transfer_encoding_in_http_1_0_is_refused(daemon: Daemon) -> None:

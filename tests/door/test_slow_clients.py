@@ -1,7 +1,7 @@
 """Clients that hold connections: the door takes them back."""
 
 import pytest
-import trio
+import trio.testing
 from live_daemon import Daemon, DaemonFactory
 from raw_http import (
     PATIENCE_SECONDS,
@@ -13,6 +13,9 @@ from raw_http import (
     read_to_end,
     request,
 )
+
+from logd.door.server import HttpServer
+from logd.door.stream import GuardedStream
 
 pytestmark = pytest.mark.both_doors
 
@@ -45,6 +48,69 @@ async def test_the_second_head_has_a_deadline_too(make_daemon: DaemonFactory, pa
         answer = parse(first.rest + await read_to_end(stream))
         assert answer is not None
         assert answer.status == 408
+
+
+@pytest.fixture
+def handed_over(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """How long the heads of connections may take that the HTTP server gets, in order."""
+    seconds: list[float] = []
+    serve = HttpServer.serve
+
+    async def note(server: HttpServer, stream: GuardedStream, head_seconds: float) -> None:
+        seconds.append(head_seconds)
+        await serve(server, stream, head_seconds)
+
+    monkeypatch.setattr(HttpServer, "serve", note)
+    return seconds
+
+
+HEAD_SECONDS = 3.0
+
+
+@pytest.mark.parametrize("first", [b"", get("/livez")], ids=["at once", "after another"])
+async def test_a_head_that_the_lane_waited_for_has_no_more_time(
+    make_daemon: DaemonFactory, handed_over: list[float], lane: bool, first: bytes
+) -> None:
+    """The lane waits for as long as it may become its own, and then it is the server's."""
+    async with make_daemon(request_timeout_seconds=0.2) as daemon, connected(daemon) as stream:
+        await stream.send_all(first)
+        if first:
+            assert (await read_answer(stream)).status == 200
+        await stream.send_all(b"POST /v1/inge")
+        answer = parse(await read_to_end(stream))
+        assert answer is not None
+        assert answer.code == "head_too_slow"
+    assert handed_over == [0.0 if lane else 0.2]
+
+
+async def test_a_head_that_stops_being_hot_has_the_rest_of_its_time(
+    make_daemon: DaemonFactory, handed_over: list[float], lane: bool
+) -> None:
+    async with make_daemon(request_timeout_seconds=HEAD_SECONDS) as daemon:
+        async with connected(daemon) as stream:
+            await stream.send_all(b"POST /v1/inge")
+            await trio.testing.wait_all_tasks_blocked()
+            await stream.send_all(b"nious HTTP/1.1\r\n")
+            await trio.testing.wait_all_tasks_blocked()
+            await stream.send_all(b"Host: test\r\n\r\n")
+            assert (await read_answer(stream)).status == 404
+        if lane:
+            assert handed_over[0] < HEAD_SECONDS
+        async with connected(daemon) as stream:  # one that is whole has no more to do with it
+            await stream.send_all(get("/v1/ingenious"))
+            assert (await read_answer(stream)).status == 404
+        assert handed_over[1] == HEAD_SECONDS
+
+
+async def test_a_head_with_bare_newlines_is_not_waited_for(
+    make_daemon: DaemonFactory, handed_over: list[float]
+) -> None:
+    async with make_daemon(request_timeout_seconds=HEAD_SECONDS) as daemon:
+        for end in (b"\n\r\n", b"\n\n"):
+            async with connected(daemon) as stream:
+                await stream.send_all(b"GET /livez HTTP/1.1\nHost: test" + end)
+                assert (await read_answer(stream)).status == 200
+    assert handed_over == [HEAD_SECONDS] * 2
 
 
 async def test_a_client_that_does_not_read_is_cut(make_daemon: DaemonFactory) -> None:
