@@ -23,11 +23,16 @@ from logd.words import WORD_BYTE
 
 Int64s = npt.NDArray[np.int64]
 
-_GAP: Final = rb"[^0-9A-Za-z_\x80-\xf7\xfe\xff]+"
+_GAP: Final = rb"[^0-9A-Za-z_\x80-\xf7\xfe\xff]++"
 """Between two words of a template: neither a word, nor a variable, nor the template's end."""
 
 _IN_WORD: Final = rb"[0-9A-Za-z_\x80-\xf7]"
 _VARIABLE: Final = rb"(\xff)"
+_ALONE: Final = "alone"
+"""A group that is there where the first word of a phrase stands, and the others do not follow."""
+_PATTERNS: Final = 64
+"""Are kept: one of a long phrase takes 100 KB, which no cache counts."""
+
 _IS_WORD_BYTE: Final = np.frombuffer(WORD_BYTE, np.bool_)
 
 
@@ -66,8 +71,11 @@ def find_phrase(words: Sequence[Word], templates: bytes) -> PhrasePlaces:
     if pattern.groups == sum(not may_be_static(word) for word in words):  # no word has two forms
         found[tuple(able)] = [match.start() for match in pattern.finditer(folded)]
     else:
+        may_be_alone = _ALONE in pattern.groupindex
         for match in pattern.finditer(folded):
-            missing = zip(able, match.groups(), strict=True)
+            if may_be_alone and match[_ALONE] is not None:
+                continue
+            missing = zip(able, match.groups(), strict=False)  # the last group may be `_ALONE`
             key = tuple([word for word, there in missing if there])
             found.setdefault(key, []).append(match.start())
     where = _Places(folded, begins_in_word=words[0].kind is WordKind.SUBSTRING)
@@ -112,20 +120,38 @@ def may_be_variable(word: Word) -> bool:
     return word.kind is not WordKind.EXACT or not may_be_static(word)
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=_PATTERNS)
 def _pattern(words: tuple[Word, ...]) -> re.Pattern[bytes]:
     """Finds where the phrase begins, or within its first word. What it takes is that word alone,
     lest it miss a phrase that begins within another. An exact one stands there as it is, which
-    `re` finds quickly. A group for each word that a variable may be: it is there if one is."""
+    `re` finds quickly. A group for each word that a variable may be: it is there if one is.
+
+    No way leads back into a word or a gap that was gone through. To find a part of a word at
+    another place of the same word changes nothing of what follows: with a way back, a phrase of n
+    such parts would be tried in 2**n ways, and a first one again at each of its places.
+    """
     parts = []
     for place, word in enumerate(words):
         forms = []
         if may_be_static(word):
-            before = rb"" if word.kind is not WordKind.SUBSTRING or not place else _IN_WORD + rb"*"
-            behind = rb"(?!%b)" if word.kind is WordKind.EXACT else rb"%b*+"
-            forms.append(before + re.escape(word.text.encode()) + behind % _IN_WORD)
+            forms.append(_static(word, is_first=not place))
         if may_be_variable(word):
             forms.append(_VARIABLE)
         parts.append(forms[0] if len(forms) == 1 else rb"(?:%b)" % rb"|".join(forms))
     rest = b"".join([_GAP + part for part in parts[1:]])
-    return re.compile(parts[0] + (rb"(?=%b)" % rest if rest else b""))
+    if not rest:
+        return re.compile(parts[0])
+    if words[0].kind is WordKind.SUBSTRING:  # even in vain it takes the word, to look behind it
+        return re.compile(rb"%b(?:(?=%b)|(?P<%b>))" % (parts[0], rest, _ALONE.encode()))
+    return re.compile(rb"%b(?=%b)" % (parts[0], rest))
+
+
+def _static(word: Word, *, is_first: bool) -> bytes:
+    """A word of a template that the word matches, from its begin on; of the first one of a phrase,
+    from where the part that is asked for begins."""
+    text = re.escape(word.text.encode())
+    if word.kind is WordKind.EXACT:
+        return rb"%b(?!%b)" % (text, _IN_WORD)
+    if word.kind is WordKind.PREFIX or is_first:
+        return rb"%b%b*+" % (text, _IN_WORD)
+    return rb"(?>%b*?%b%b*+)" % (_IN_WORD, text, _IN_WORD)

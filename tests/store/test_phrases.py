@@ -20,7 +20,16 @@ PHRASES = st.builds(
 )
 WORD_PIECES = ["a", "aa", "ab", "A", "b", "foo", "Foo", "a_b", "é", "x", "Ж"]
 PIECES = st.sampled_from([*WORD_PIECES, "\xff", " ", "  ", ".", ": ", "_", "(", "\n"])
+PART_WORDS = st.text("ééжa7", min_size=1, max_size=5)
+"""In many of them a part that is not ASCII is found at several places."""
+PHRASES_OF_PARTS = st.lists(
+    st.sampled_from(["é", "é", "éé", "aé", "жé", "é7", "a", "7"]), min_size=2, max_size=5
+).map(lambda texts: [Word(text, _kind_of(text)) for text in texts])
 VARIABLES = st.sampled_from([b"7", b"70", b"a7", b"A7", b"\xc3\x897", b"x7\xd0\xb6"])
+
+
+def _kind_of(text: str) -> WordKind:
+    return WordKind.EXACT if text.isascii() else WordKind.SUBSTRING
 
 
 @st.composite
@@ -70,3 +79,24 @@ def test_the_templates_are_those_whose_text_matches(
         if matches_words(words, fold(b"".join(pieces).decode())):
             expected.append(number)
     assert as_found(words, texts, variables) == expected
+
+
+@given(
+    PHRASES_OF_PARTS,
+    st.lists(
+        st.lists(st.tuples(PART_WORDS, st.sampled_from([" ", "  ", ". "])), max_size=8),
+        min_size=1,
+        max_size=4,
+    ),
+)
+def test_parts_of_words_side_by_side(
+    words: list[Word], messages: list[list[tuple[str, str]]]
+) -> None:
+    templates, variables, expected = [], [], []
+    for number, message in enumerate(messages):
+        pieces = [(b"\xff" if "7" in word else word.encode(), gap) for word, gap in message]
+        templates.append(b"".join([piece + gap.encode() for piece, gap in pieces]))
+        variables.append([word.encode() for word, _ in message if "7" in word])
+        if matches_words(words, "".join([word + gap for word, gap in message])):
+            expected.append(number)
+    assert as_found(words, templates, variables) == expected
