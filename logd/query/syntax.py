@@ -32,7 +32,8 @@ from logd.query.ast import And, Field, Node, Not, Or, Term, Word, WordKind
 from logd.words import fold, split_words
 
 MAX_TEXT_CHARS: Final = 4096
-MAX_TERMS: Final = 256
+MAX_WORDS: Final = 256
+"""Of all terms together: each is looked for, and a phrase at each place where it may begin."""
 MAX_NESTING: Final = 64
 """Parentheses within parentheses; it bounds the depth of the recursion here and in the tree."""
 
@@ -185,7 +186,7 @@ class _Parser:
     def __init__(self, tokens: list[_Token]) -> None:
         self._tokens = tokens
         self._at = 0
-        self._terms = 0
+        self._words = 0
 
     def parse(self) -> Node:
         node = self._any(_Scope(), 0)
@@ -224,9 +225,9 @@ class _Parser:
         token = self._tokens[self._at]
         scope = token.scope or outer
         if self._take(_Kind.TERM):
-            self._terms += 1
-            if self._terms > MAX_TERMS:
-                raise _bad("too_complex", f"more than {MAX_TERMS} terms", token.position)
+            self._words += len(token.words)
+            if self._words > MAX_WORDS:
+                raise _bad("too_complex", f"more than {MAX_WORDS} words", token.position)
             return Term(token.words, scope.field, scope.meta_path)
         if self._take(_Kind.OPEN):
             return self._group(token, scope, nesting + 1)

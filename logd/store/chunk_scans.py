@@ -19,6 +19,7 @@ from logd.query.ast import And, Node, Not, Or, Term, Word, WordKind
 from logd.query.match import matches
 from logd.store.at_hand import NotAtHand
 from logd.store.chunk_reader import ChunkReader
+from logd.store.chunk_values import Templates
 from logd.store.page import Check
 from logd.store.phrases import Gaps, find_phrase, joined, may_be_variable
 from logd.store.scan import WordSearch, candidate_texts
@@ -30,6 +31,9 @@ Int64s = npt.NDArray[np.int64]
 
 _VERIFY_ROWS: Final = 1024
 _VERIFY_TEMPLATES: Final = 512
+_VERIFY_BYTES: Final = 64 << 10  # of templates
+_VERIFY_STEPS: Final = 1 << 20  # bytes of templates, as many times as the phrase has words
+_VERIFY_WORDS: Final = 64
 _SLOT: Final = (1 << SLOT_BITS) - 1
 
 
@@ -153,21 +157,22 @@ def _scan_phrase(reader: ChunkReader, scan: PhraseScan, found: Bools, check: Che
         sure = np.zeros(len(column.templates().slots), np.bool_)
         sure[whole] = True
         np.take(sure, column.codes(), out=found)
-    searches = [[WordSearch(column, word) for word in gap.words] for gap in gaps]
+    search_of = {word: WordSearch(column, word) for gap in gaps for word in gap.words}
     keys = [distinct(slot_keys(gap.templates, gap.slots)) for gap in gaps]
     starts = [(some >> SLOT_BITS, some & _SLOT) for some in keys]
     for block in range(reader.blocks()) if scan.blocks is None else scan.blocks:
         check()
         within = reader.block_rows(block)
-        for words, (templates, slots) in zip(searches, starts, strict=True):
+        for gap, (templates, slots) in zip(gaps, starts, strict=True):
             layout = column.layout(block)
             check()
             which, ranks, rows = layout.members(templates)
-            for step, search in enumerate(words):
+            for step, word in enumerate(gap.words):
                 if not len(rows):
                     break
+                check()
                 places = layout.begins(templates, slots + step).take(which) + ranks
-                fits = search.fitting(block, places)
+                fits = search_of[word].fitting(block, places)
                 which, ranks, rows = which[fits], ranks[fits], rows[fits]
             found[rows + within.start] = True
 
@@ -180,11 +185,10 @@ def phrase_places(
     templates = reader.messages_column().templates()
     whole: list[Int64s] = [np.zeros(0, np.int64)]
     gaps: defaultdict[tuple[Word, ...], list[Gaps]] = defaultdict(list)
-    count = len(templates.edges) - 1 if codes is None else len(codes)
-    for start in range(0, count, _VERIFY_TEMPLATES):
+    if codes is None:
+        codes = np.arange(len(templates.edges) - 1)
+    for some in _few_at_once(templates, codes, len(words)):
         check()
-        stop = min(start + _VERIFY_TEMPLATES, count)
-        some = np.arange(start, stop) if codes is None else codes[start:stop]
         places = find_phrase(words, templates.separated(some))
         whole.append(some[places.whole])
         for gap in places.gaps:
@@ -192,11 +196,26 @@ def phrase_places(
     return np.concatenate(whole), list(map(joined, gaps.values()))
 
 
+def _few_at_once(templates: Templates, codes: Int64s, words: int) -> Iterator[Int64s]:
+    """The codes in slices, each of one template or of what is soon gone through for a phrase of so
+    many words: no other thread runs meanwhile."""
+    most = min(_VERIFY_BYTES, _VERIFY_STEPS // words)
+    sizes = templates.edges[codes + 1] - templates.edges[codes]
+    ends = np.cumsum(sizes, dtype=np.int64)
+    start = before = 0
+    while start < len(codes):
+        stop = int(np.searchsorted(ends, before + most, side="right"))
+        stop = min(max(stop, start + 1), start + _VERIFY_TEMPLATES)
+        yield codes[start:stop]
+        start, before = stop, ends.item(stop - 1)
+
+
 def _scan_metas(reader: ChunkReader, term: Term, found: Bools, check: Check) -> None:
     """Metas are read, and looked at closely where they may match."""
     column = reader.metas_column(scan=True)
     texts = reader.meta_texts if column is None else column.texts
     static = None if column is None else StaticMetas(column, term, check)
+    every = max(1, _VERIFY_WORDS // len(term.words))
     for block in range(reader.blocks()):
         check()
         within = reader.block_rows(block)
@@ -209,8 +228,10 @@ def _scan_metas(reader: ChunkReader, term: Term, found: Bools, check: Check) -> 
         for start in range(0, len(rows), _VERIFY_ROWS):
             check()
             some = rows[start : start + _VERIFY_ROWS]
-            hits = [matches(term, "", "", (), meta) for meta in texts(some)]
-            found[some[np.array(hits, np.bool_)]] = True
+            for step, (row, meta) in enumerate(zip(some.tolist(), texts(some), strict=True)):
+                if step % every == 0:
+                    check()
+                found[row] = matches(term, "", "", (), meta)
 
 
 def _plain_candidates(reader: ChunkReader, block: int, words: Sequence[Word]) -> Int64s:

@@ -6,8 +6,7 @@ may hold it, and their variables are searched; of others the entries, and the te
 (or of each, where two words share the hash) decides.
 """
 
-from collections.abc import Callable, Sequence
-from functools import reduce
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import msgspec
@@ -53,6 +52,7 @@ Codes = npt.NDArray[np.integer[Any]]
 
 _NO_CODES = np.zeros(0, np.int64)
 _VERIFY_ROWS = 1024
+_VERIFY_WORDS = 64
 _FEW_ROWS = 16
 
 
@@ -115,6 +115,7 @@ class ChunkSearch:
         """A search asks for a word once a field: it is looked up once."""
         found = self._found.get(word)
         if found is None:
+            self._check()
             found = self._found[word] = self._words.find(word)
         return found
 
@@ -146,20 +147,47 @@ class ChunkSearch:
     def _sources(self, words: Sequence[Word]) -> Selection:
         if len(words) == 1:
             return self._by_text(SOURCE, self._targets(words[0]).sources)
-        codes = reduce(common, [self._targets(word).sources for word in words])
+        codes = self._holding(words, lambda found: found.sources)
         if len(codes):
             items = self._reader.sources().items
-            codes = _where(codes, lambda code: matches_words(words, fold(items[code].decode())))
+            texts = [items[code] for code in codes.tolist()]
+            codes = codes[self._matching_texts(texts, words, _holds)]
         return self._by_text(SOURCE, codes)
 
     def _tag_lists(self, words: Sequence[Word]) -> Selection:
         if len(words) == 1:
             return self._by_text(TAG_LIST, self._targets(words[0]).tag_lists)
-        codes = reduce(common, [self._targets(word).tag_lists for word in words])
+        codes = self._holding(words, lambda found: found.tag_lists)
         if len(codes):
             items = self._reader.tag_lists().items
-            codes = _where(codes, lambda code: _any_tag(words, items[code]))
+            texts = [items[code] for code in codes.tolist()]
+            codes = codes[self._matching_texts(texts, words, _any_tag)]
         return self._by_text(TAG_LIST, codes)
+
+    def _holding(self, words: Iterable[Word], texts: Callable[[Targets], Int64s]) -> Int64s:
+        """Codes of the `texts` in which each of the words, at least one, is somewhere."""
+        first, *others = dict.fromkeys(words)
+        codes = texts(self._targets(first))
+        for word in others:
+            if not len(codes):
+                break
+            codes = common(codes, texts(self._targets(word)))
+        return codes
+
+    def _matching_texts(
+        self,
+        texts: Sequence[bytes],
+        words: Sequence[Word],
+        wanted: Callable[[Sequence[Word], bytes], bool],
+    ) -> Bools:
+        """bool[texts]: which are `wanted` for these words."""
+        every = max(1, _VERIFY_WORDS // len(words))
+        hits = np.zeros(len(texts), np.bool_)
+        for step, text in enumerate(texts):
+            if step % every == 0:
+                self._check()
+            hits[step] = wanted(words, text)
+        return hits
 
     def _by_text(self, kind: int, codes: Int64s) -> Selection:
         if not len(codes):
@@ -180,12 +208,13 @@ class ChunkSearch:
         static = [word for word in words if not may_be_variable(word)]
         codes: Int64s | None = None
         if static:
-            codes = reduce(common, [self._targets(word).templates for word in static])
+            codes = self._holding(static, lambda found: found.templates)
             if not len(codes):
                 return NONE
         rows: Int64s | None = None
-        for word in words:
+        for word in dict.fromkeys(words):
             if word.kind is WordKind.EXACT and not may_be_static(word):
+                self._check()
                 found = self._words.find_variable(word.text.encode())
                 if found is None:
                     return NONE
@@ -196,6 +225,8 @@ class ChunkSearch:
                 else:  # of a frequent number the index has no rows
                     continue
                 rows = mine if rows is None else common(rows, mine)
+                if not len(rows):
+                    return NONE
         if rows is not None:
             of_rows = self._reader.template_codes()[rows].astype(np.int64)
             if codes is not None:
@@ -218,8 +249,7 @@ class ChunkSearch:
             self._check()
             some = rows[start : start + _VERIFY_ROWS]
             texts = self._reader.messages(some)
-            hits = [matches_words(words, fold(text.decode())) for text in texts]
-            out.append(some[np.array(hits, np.bool_)])
+            out.append(some[self._matching_texts(texts, words, _holds)])
         return np.concatenate(out) if out else _NO_CODES
 
     def _rows(self, rows: Int64s) -> Selection:
@@ -274,8 +304,8 @@ class ChunkSearch:
         return self._rows(found.rows)
 
 
-def _where(codes: Int64s, wanted: Callable[[int], bool]) -> Int64s:
-    return np.array([code for code in codes.tolist() if wanted(code)], np.int64)
+def _holds(words: Sequence[Word], text: bytes) -> bool:
+    return matches_words(words, fold(text.decode()))
 
 
 _tags_decoder = msgspec.json.Decoder(list[str])

@@ -28,7 +28,8 @@ from logd.store.split_column import SplitColumn
 Int64s = npt.NDArray[np.int64]
 
 _DIGITS: Final = "0123456789"
-_CHECK_EVERY: Final = 64
+_CHECK_WORDS: Final = 64
+_FEW_WORDS: Final = 8
 _SHORT_BYTES: Final = 1024
 _SLOT: Final = (1 << SLOT_BITS) - 1
 
@@ -49,22 +50,27 @@ class StaticMetas:
         self._templates = column.templates().blob.split(SEPARATOR)
         folded = fold_utf8(column.templates().blob).split(SEPARATOR)
         escaped = np.array([b"\\" in text for text in folded], np.bool_)
-        needles = [word.text.encode() for word in term.words]
-        self._holding = [  # with an escape the words of the text are not those of the value
-            escaped | np.array([needle in text for text in folded], np.bool_) for needle in needles
-        ]
+        different = list(dict.fromkeys(term.words))
+        self._holding = []
+        for word in different:
+            check()
+            needle = word.text.encode()
+            holding = np.array([needle in text for text in folded], np.bool_)
+            # with an escape the words of the text are not those of the value
+            self._holding.append(escaped | holding)
         self._sure = np.zeros(len(folded), np.bool_)
         self._unread = escaped
         self._stand_in = _stand_in(term)
         self._check = check
         self._of_slots: dict[int, _Verdict] = {}
-        self._searches = [WordSearch(column, word) for word in term.words]
+        self._searches = [WordSearch(column, word) for word in different]
         if self._stand_in is None:
             self._unread = np.ones(len(folded), np.bool_)
             return
         possible = np.flatnonzero(np.logical_and.reduce(self._holding) & ~escaped)
+        every = max(1, _CHECK_WORDS // len(term.words))
         for step, code in enumerate(possible.tolist()):
-            if step % _CHECK_EVERY == 0:
+            if step % every == 0:
                 check()
             verdict = _judged(term, self._templates[code], self._stand_in, None)
             self._sure[code] = verdict is _Verdict.YES
@@ -79,6 +85,7 @@ class StaticMetas:
         self._column.variables(block)  # half of the work of a block
         self._check()
         for search, holding in zip(self._searches, self._holding, strict=True):
+            self._check()
             mine: Bools = holding.take(codes)
             hits = search.places(block)
             if len(hits):
@@ -111,7 +118,7 @@ class StaticMetas:
 def _judged(term: Term, template: bytes, stand_in: bytes, slot: int | None) -> _Verdict:
     """Whether the term matches metas of a template, all of whose variables are the stand-in, but
     for the one at `slot`, which is the term's only word."""
-    if len(template) <= _SHORT_BYTES:
+    if len(template) <= _SHORT_BYTES and len(term.words) <= _FEW_WORDS:
         return _remembered(term, template, stand_in, slot)
     return _judge(term, template, stand_in, slot)
 

@@ -3,8 +3,8 @@
 Like a chunk's, the rows are in the order of sequence.
 """
 
-from collections.abc import Callable, Sequence
-from typing import Any, NoReturn, cast
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, NoReturn, TypeVar, cast
 
 import msgspec
 import numpy as np
@@ -26,8 +26,10 @@ from logd.words import WORD_BYTE, fold
 
 Int64s = npt.NDArray[np.int64]
 
+T = TypeVar("T")
+
 _IS_WORD = np.frombuffer(WORD_BYTE, np.bool_)
-_CHECK_EVERY = 4096
+_CHECK_WORDS = 64
 _TERMS_REMEMBERED = 16
 _LARGEST_AT_HAND_BYTES = 4 << 20
 """Of a block: to find where the texts of a larger one begin takes a millisecond."""
@@ -217,13 +219,20 @@ class TailSearch:
     def _texts(
         self, kind: int, words: Sequence[Word], wanted: Callable[[Sequence[Word], bytes], bool]
     ) -> Selection:
-        hits = np.array([wanted(words, text) for text in self._dictionary(kind).items], np.bool_)
+        items = self._dictionary(kind).items
+        hits = np.zeros(len(items), np.bool_)
+        for code, text in enumerate(self._checking(items, words)):
+            hits[code] = wanted(words, text)
         return ByText(kind, hits) if hits.any() else NONE
 
     def _message(self, words: Sequence[Word]) -> Selection:
         texts = self._derived.messages(self._check)
-        found = _rows_with(texts, words[0], self._check)
-        for word in words[1:]:
+        first, *others = dict.fromkeys(words)
+        found = _rows_with(texts, first, self._check)
+        for word in others:
+            if not found.any():
+                return NONE
+            self._check()
             found &= _rows_with(texts, word, self._check)
         if len(words) > 1:
             self._keep_adjacent(found, words)
@@ -233,9 +242,7 @@ class TailSearch:
         """Of the rows that hold all words, those that hold them side by side."""
         texts = self._derived.messages(self._check)
         folded, at = texts.folded, texts.edges
-        for step, row in enumerate(np.flatnonzero(found).tolist()):
-            if step % _CHECK_EVERY == 0:
-                self._check()
+        for row in self._checking(np.flatnonzero(found).tolist(), words):
             text = folded[at[row] : at[row + 1] - 1].decode()
             found[row] = matches_words(words, text)
 
@@ -244,10 +251,19 @@ class TailSearch:
         raw = self._batch.metas
         found = np.zeros(self.count, np.bool_)
         needles = [word.text.encode() for word in term.words]
-        for position in candidate_texts(folded, at, needles).tolist():
+        candidates = candidate_texts(folded, at, needles).tolist()
+        for position in self._checking(candidates, term.words):
             meta = raw[at[position] : at[position + 1] - 1]
             found[position] = matches(term, "", "", (), meta)
         return Rows(found) if found.any() else NONE
+
+    def _checking(self, items: Iterable[T], words: Sequence[Word]) -> Iterator[T]:
+        """The same items, each of which is looked at for the words: `check` is called between."""
+        every = max(1, _CHECK_WORDS // len(words))
+        for step, item in enumerate(items):
+            if step % every == 0:
+                self._check()
+            yield item
 
 
 class TailAtHand(TailSearch):

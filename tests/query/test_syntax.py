@@ -4,7 +4,7 @@ from hypothesis import strategies as st
 
 from logd.errors import BadQuery
 from logd.query.ast import And, Field, Node, Not, Or, Term, Word, WordKind
-from logd.query.syntax import MAX_NESTING, MAX_TERMS, MAX_TEXT_CHARS, parse_search
+from logd.query.syntax import MAX_NESTING, MAX_TEXT_CHARS, MAX_WORDS, parse_search
 from logd.words import fold, split_words
 
 unhurried = settings(deadline=None)
@@ -293,9 +293,18 @@ def test_the_longest_text_is_read_and_a_longer_one_refused() -> None:
 
 
 def test_as_many_terms_as_allowed_are_read_and_one_more_is_refused() -> None:
-    most = "a " * MAX_TERMS
-    assert parse_search(most) == And((A,) * MAX_TERMS)
+    most = "a " * MAX_WORDS
+    assert parse_search(most) == And((A,) * MAX_WORDS)
     assert refusal(f"{most}a") == ("too_complex", len(most))
+
+
+def test_the_words_of_a_phrase_count_as_terms_do() -> None:
+    most = "a " * MAX_WORDS
+    assert parse_search(f'"{most}"') == exact(*"a" * MAX_WORDS)
+    assert refusal(f'"{most}a"') == ("too_complex", 0)
+    assert refusal(f'b "{most}"') == ("too_complex", 2)
+    assert refusal(f'"{most}" source:b') == ("too_complex", len(most) + 3)
+    assert refusal("a." * MAX_WORDS + "a") == ("too_complex", 0)
 
 
 def test_parentheses_may_nest_as_deep_as_allowed_and_no_deeper() -> None:

@@ -9,13 +9,18 @@ from collections.abc import Iterator
 from types import FrameType
 from typing import NoReturn
 
+import msgspec
 import pytest
-from store_world import ask, entry, new_world
+from store_world import World, ask, entry, new_world
 
-from logd.query.ast import Term, Word
-from logd.query.syntax import parse_search
+from logd.format.postings import Postings
+from logd.query.ast import Filter, Term, Word
+from logd.query.syntax import MAX_WORDS, parse_search
+from logd.store.chunk_index import ChunkIndex
+from logd.store.chunk_scans import ScanHere
 from logd.store.limits import StoreLimits
 from logd.store.phrases import find_phrase
+from logd.store.search import search
 
 GUARD_SECONDS = 60
 LIMITS = StoreLimits(min_free_disk_bytes=0)
@@ -68,3 +73,105 @@ def test_rows_of_signs_are_searched_for_rows_of_signs() -> None:
         snapshot = world.project.snapshot()
         assert ask(snapshot, f'"{"═ " * 61}"').total == 0
         assert ask(snapshot, f'"{"═ " * 60}"').total == 1
+
+
+# ---------------------------------------------------------------- how often a search may be stopped
+
+
+class Checks:
+    """Counts how often a search asks whether it should go on."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    def __call__(self) -> None:
+        self.count += 1
+
+
+def checks_of(world: World, text: str, total: int) -> int:
+    """How often this search asks, which finds so many."""
+    checks = Checks()
+    filter_, scanner = Filter(search=parse_search(text)), ScanHere()
+    snapshot = world.project.snapshot()
+    found = search(snapshot, filter_, 10, None, with_total=True, scanner=scanner, check=checks)
+    assert found.total == total
+    return checks.count
+
+
+def letters(number: int) -> str:
+    """A word without a digit, another for each number."""
+    return "".join(chr(ord("a") + int(digit)) for digit in str(number))
+
+
+def test_each_word_of_a_long_phrase_is_a_step() -> None:
+    with new_world(LIMITS) as world:
+        world.store_entries([entry("0 " * 300 + f"x{number}") for number in range(50)])
+        world.project.freeze()
+        assert checks_of(world, f'"{"0 " * MAX_WORDS}"', 50) > MAX_WORDS
+
+
+@pytest.mark.parametrize(("words", "bytes_a_step"), [(2, 64 << 10), (MAX_WORDS, 8 << 10)])
+def test_long_templates_are_gone_through_a_few_at_a_time(words: int, bytes_a_step: int) -> None:
+    with new_world(LIMITS) as world:
+        texts = ["a " * 4080 + letters(number) for number in range(200)]
+        world.store_entries([entry(text) for text in texts])
+        world.project.freeze()
+        total = sum(map(len, texts))
+        assert checks_of(world, f'message:"{"a " * words}"', 200) > total // bytes_a_step
+
+
+def test_in_the_tail_each_row_is_a_step_of_a_long_phrase() -> None:
+    with new_world(LIMITS) as world:
+        world.store_entries([entry("é " * 300 + letters(number)) for number in range(200)])
+        assert checks_of(world, f'message:"{"é " * 200}"', 200) > 200
+
+
+@pytest.mark.parametrize("is_frozen", [False, True])
+@pytest.mark.parametrize("field", ["source", "tag", "meta.k"])
+def test_so_is_each_text_of_other_fields(field: str, is_frozen: bool) -> None:
+    with new_world(LIMITS) as world:
+        texts = ["é " * 60 + letters(number) for number in range(200)]
+        metas = [msgspec.json.encode({"k": text}) for text in texts]
+        world.store_entries(
+            [
+                entry("x", source=text, tags=[text], meta=meta)
+                for text, meta in zip(texts, metas, strict=True)
+            ]
+        )
+        if is_frozen:
+            world.project.freeze()
+        assert checks_of(world, f'{field}:"{"é " * 60}"', 200) > 200
+
+
+# ---------------------------------------------------------------- look-ups
+
+
+@pytest.fixture
+def looked_up(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
+    """The words with digits that a chunk's index was asked for."""
+    asked: list[bytes] = []
+    find = ChunkIndex.find_variable
+
+    def noting(index: ChunkIndex, word: bytes) -> Postings | None:
+        asked.append(word)
+        return find(index, word)
+
+    monkeypatch.setattr(ChunkIndex, "find_variable", noting)
+    return asked
+
+
+def test_a_repeated_word_is_looked_up_once(looked_up: list[bytes]) -> None:
+    with new_world(LIMITS) as world:
+        world.store_entries([entry("0 1 " * 300)])
+        world.project.freeze()
+        assert ask(world.project.snapshot(), f'"{"0 1 " * 100}"').total == 1
+        assert looked_up == [b"0", b"1"]
+
+
+def test_words_that_no_row_holds_together_need_no_third(looked_up: list[bytes]) -> None:
+    with new_world(LIMITS) as world:
+        world.store_entries([entry(f"item {number}") for number in range(100)])
+        world.project.freeze()
+        asked = " ".join(map(str, range(100)))
+        assert ask(world.project.snapshot(), f'"{asked}"').total == 0
+        assert looked_up == [b"0", b"1"]
