@@ -66,3 +66,11 @@ class Corruption(LogdError):
         self.path = Path(path)
         self.offset = offset
         self.reason = reason
+
+
+class Unreadable(Corruption):
+    """The disk did not give the bytes, for `error`; they may be as they should."""
+
+    def __init__(self, path: Path | str, offset: int, error: OSError) -> None:
+        super().__init__(path, offset, f"cannot be read: {error.strerror or error}")
+        self.error = error

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from logd.entry import LEVELS, Entry, Seq
-from logd.errors import Corruption
+from logd.errors import Corruption, Unreadable
 from logd.format.ascending import distinct
 from logd.format.chunk import (
     BY_TEMPLATE,
@@ -49,7 +49,8 @@ def _go_on() -> None:
 
 
 class ChunkReader:
-    """One chunk of a segment file. All methods raise Corruption where the bytes do not hold."""
+    """One chunk of a segment file. All methods raise Corruption where the bytes do not hold, or
+    cannot be read."""
 
     def __init__(self, file: ReadableFile, number: int, row: ChunkRow, cache: Cache) -> None:
         """`number` tells the open file from all others of the process."""
@@ -89,7 +90,7 @@ class ChunkReader:
         return self._cache.get((*self._key, "head"), self._load_head)
 
     def _load_head(self) -> tuple[ChunkHead, int]:
-        data = self._file.read(self.row.offset, self.row.head_bytes)
+        data = self._read(self.row.offset, self.row.head_bytes)
         try:
             head = decode_head(data)
             if (head.first_seq, head.count) != (self.row.first_seq, self.row.count):
@@ -108,10 +109,18 @@ class ChunkReader:
             reason = f"chunk head: no part {kind.name.lower()} {block}"
             raise Corruption(self._file.path, self.row.offset, reason)
         offset = self.row.offset + ref.offset
+        stored = self._read(offset, ref.stored_bytes)
         try:
-            return ref, decode_part(ref, self._file.read(offset, ref.stored_bytes))
+            return ref, decode_part(ref, stored)
         except ValueError as error:
             raise Corruption(self._file.path, offset, str(error)) from None
+
+    def _read(self, offset: int, size: int) -> bytes:
+        """Raises Unreadable: where a disk fails at one place, the rest of the log is there."""
+        try:
+            return self._file.read(offset, size)
+        except OSError as error:
+            raise Unreadable(self._file.path, offset, error) from error
 
     def corrupt(self, kind: Part, error: ValueError) -> Corruption:
         reason = f"part {kind.name.lower()}: {error}"

@@ -17,7 +17,7 @@ from typing import Final
 import msgspec
 
 from logd.entry import ProjectId, Seq
-from logd.errors import Corruption
+from logd.errors import Corruption, Unreadable
 from logd.format.chunk import BuiltChunk, ChunkHead
 from logd.format.directory import ChunkRow, row_of
 from logd.store.cache import PartCache
@@ -185,6 +185,8 @@ class _Recovery:
                     path = self._segments.path(chunk.name)
                     raise Corruption(path, chunk.offset, "the chunk overlaps another")
                 waiting.append(self._indexed(chunk))
+            except Unreadable as error:  # by another try it may be there: nothing is set aside
+                raise error.error from None
             except Corruption as error:
                 self._damaged.found.append(error)
                 unreadable.add(chunk.name)

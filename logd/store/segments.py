@@ -71,11 +71,12 @@ class Segments:
         return self._file(name).size()
 
     def created_ns(self, name: SegmentName) -> int | None:
-        """When the file was begun; None where its header is damaged, or of an older version: such a
-        file gets no chunks of this one, which an older program would take for damage."""
+        """When the file was begun; None where its header is damaged or cannot be read, or of an
+        older version: such a file gets no chunks of this one, which an older program would take for
+        damage."""
         try:
             header = self._header(name)
-        except ValueError:
+        except (OSError, ValueError):
             return None
         return header.created_ns if header.version == codec.VERSION else None
 
@@ -86,7 +87,7 @@ class Segments:
     def refuse_newer(self) -> None:
         """Raises UnsupportedFormat if a newer program wrote one of the files."""
         for name in self.names():
-            with contextlib.suppress(ValueError):  # a damaged header says nothing
+            with contextlib.suppress(OSError, ValueError):  # such a header says nothing
                 self._refuse_newer(name, self._header(name))
 
     def _refuse_newer(self, name: SegmentName, header: codec.SegmentHeader) -> None:

@@ -117,6 +117,7 @@ NEVER_AN_ANSWER = {
     wire.BadHead,  # is answered before there is a request
     logd.errors.Corruption,  # is a 500 like any defect: its text names a file
     logd.errors.DirectoryLocked,
+    logd.errors.Unreadable,  # as Corruption, of which it is a kind
     logd.errors.UnsupportedFormat,
 }
 

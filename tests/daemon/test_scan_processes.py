@@ -19,6 +19,7 @@ from logd.daemon.scan_processes import ScanProcesses
 from logd.errors import Cancelled, Corruption
 from logd.query.ast import Filter, Term, Word, WordKind
 from logd.query.syntax import parse_search
+from logd.store.cache import PartCache
 from logd.store.chunk_reader import ChunkReader
 from logd.store.chunk_scans import (
     MetaScan,
@@ -29,6 +30,7 @@ from logd.store.chunk_scans import (
     VariableScan,
     scan_chunk,
 )
+from logd.store.files import OsFile
 from logd.store.limits import StoreLimits
 from logd.store.search import Found, search
 
@@ -279,6 +281,19 @@ def test_damage_is_found_here_too(processes: ScanProcesses) -> None:
         with pytest.raises(Corruption):
             processes.scan(chunk, SUBSTRING, never)
         assert workers() == pids
+
+
+def test_a_file_that_cannot_be_read_ends_none_of_them(
+    processes: ScanProcesses, chunk: ChunkReader, world: World
+) -> None:
+    pids = warmed(processes, chunk)
+    path = world.layout.segment_file(chunk.row.segment_seq, chunk.row.segment_number)
+    unreadable = OsFile(path, os.open(path, os.O_WRONLY))
+    for scan in (SUBSTRING, META):
+        with pytest.raises(Corruption, match="cannot be read"):
+            processes.scan(ChunkReader(unreadable, -1, chunk.row, PartCache(0)), scan, never)
+        scan_here_too(processes, chunk, scan)
+    assert workers() == pids
 
 
 def test_a_job_that_fits_no_message_is_done_here(
