@@ -45,6 +45,7 @@ from logd.store.selection import (
     recall,
     remember,
 )
+from logd.store.term_keys import TermKeys
 from logd.words import fold
 
 Int64s = npt.NDArray[np.int64]
@@ -60,13 +61,19 @@ class ChunkSearch:
     """A chunk under one query, in one thread. Raises Corruption where its bytes do not hold."""
 
     def __init__(
-        self, reader: ChunkReader, index: ProjectIndex, scanner: Scanner, check: Check
+        self,
+        reader: ChunkReader,
+        index: ProjectIndex,
+        scanner: Scanner,
+        check: Check,
+        keys: TermKeys,
     ) -> None:
         """Close it: while it has an index transaction open, the index cannot grow."""
         self._reader = reader
         self._words = ChunkIndex(reader, index)
         self._scanner = scanner
         self._check = check
+        self._keys = keys
         self._found: dict[Word, Targets] = {}
         self.first_seq = reader.first_seq
         self.count = reader.count
@@ -128,7 +135,7 @@ class ChunkSearch:
         def load() -> tuple[Remembered, int]:
             return remember(self._matching_term(term))
 
-        remembered = self._reader.cached(("term", term), load)
+        remembered = self._reader.cached(("term", self._keys.of(term)), load)
         return recall(remembered, self.count, lambda: self._scan(VariableScan(term.words[0])))
 
     def _matching_term(self, term: Term) -> Selection:

@@ -25,6 +25,7 @@ from logd.store.page import Candidates, Check, Page, runs
 from logd.store.part_search import Matches, PartSearch, Position, SearchPart
 from logd.store.tail import TailBlock
 from logd.store.tail_search import TailAtHand, TailSearch
+from logd.store.term_keys import TermKeys
 
 Int64s = npt.NDArray[np.int64]
 
@@ -123,6 +124,7 @@ class _Listing:
         self._with_total = with_total
         self._scanner = scanner
         self._check = check
+        self._term_keys = TermKeys()
         self._page = Page(limit + 1)
         self._total = 0
         self._damage: list[Corruption] = []
@@ -316,11 +318,12 @@ class _Listing:
 
     def _open(self, part: ChunkReader | TailBlock) -> contextlib.AbstractContextManager[SearchPart]:
         if isinstance(part, TailBlock):
-            return contextlib.closing(TailSearch(part, self._check))
-        if self._snapshot.index is None:
+            return contextlib.closing(TailSearch(part, self._check, self._term_keys))
+        index, reader = self._snapshot.index, self._reach(part)
+        if index is None:
             raise ValueError("a snapshot with chunks has an index")
         return contextlib.closing(
-            ChunkSearch(self._reach(part), self._snapshot.index, self._scanner, self._check)
+            ChunkSearch(reader, index, self._scanner, self._check, self._term_keys)
         )
 
 
@@ -332,7 +335,7 @@ class _ListingAtHand(_Listing):
 
     def _open(self, part: ChunkReader | TailBlock) -> contextlib.AbstractContextManager[SearchPart]:
         if isinstance(part, TailBlock):
-            return contextlib.closing(TailAtHand(part, self._check))
+            return contextlib.closing(TailAtHand(part, self._check, self._term_keys))
         return super()._open(part)
 
 
@@ -413,7 +416,7 @@ def entry_at(snapshot: Snapshot, seq: Seq) -> Entry | None:
         return chunk.entries(np.array([seq - chunk.first_seq], np.int64))[0]
     for block in snapshot.blocks:
         if block.first_seq <= seq < block.next_seq:
-            part = TailSearch(block, check=_no_check)
+            part = TailSearch(block, _no_check, TermKeys())
             return part.entries(np.array([seq - block.first_seq], np.int64), _no_check)[0]
     return None
 

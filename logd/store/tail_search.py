@@ -22,6 +22,7 @@ from logd.store.page import Check
 from logd.store.scan import candidate_texts
 from logd.store.selection import NONE, Bools, ByText, Rows, Selection, either
 from logd.store.tail import TailBlock
+from logd.store.term_keys import TermKeys
 from logd.words import WORD_BYTE, fold
 
 Int64s = npt.NDArray[np.int64]
@@ -62,16 +63,17 @@ class _Derived:
         self._sources: _Dictionary | None = None
         self._tag_lists: _Dictionary | None = None
         self._edges: dict[str, Int64s] = {}
-        self._matched: dict[Term, Selection] = {}
+        self._matched: dict[bytes, Selection] = {}
 
-    def matched(self, term: Term, load: Callable[[], Selection]) -> Selection:
-        """The rows that the term matches, `load()` where it was not asked for lately."""
-        found = self._matched.get(term)
+    def matched(self, key: bytes, load: Callable[[], Selection]) -> Selection:
+        """The rows that the term of this key matches, `load()` where it was not asked for
+        lately."""
+        found = self._matched.get(key)
         if found is None:
             found = load()
             if len(self._matched) >= _TERMS_REMEMBERED:
                 self._matched = {}
-            self._matched[term] = found
+            self._matched[key] = found
         return found
 
     def column(self, name: str) -> tuple[bytes, Int64s]:
@@ -126,9 +128,10 @@ def _distinct(blob: bytes) -> _Dictionary:
 class TailSearch:
     """A block of the tail under one query, in one thread."""
 
-    def __init__(self, block: TailBlock, check: Check) -> None:
+    def __init__(self, block: TailBlock, check: Check, keys: TermKeys) -> None:
         self._batch = block.batch
         self._check = check
+        self._keys = keys
         if block.search_cache is None:
             block.search_cache = _Derived(block.batch)
         self._derived = cast(_Derived, block.search_cache)
@@ -200,7 +203,7 @@ class TailSearch:
 
     def term(self, term: Term) -> Selection:
         """The rows that the term matches."""
-        return self._derived.matched(term, lambda: self._matching_term(term))
+        return self._derived.matched(self._keys.of(term), lambda: self._matching_term(term))
 
     def _matching_term(self, term: Term) -> Selection:
         if term.meta_path is not None:
@@ -269,10 +272,10 @@ class TailSearch:
 class TailAtHand(TailSearch):
     """The same, where no texts need be gone through for it: NotAtHand is raised otherwise."""
 
-    def __init__(self, block: TailBlock, check: Check) -> None:
+    def __init__(self, block: TailBlock, check: Check, keys: TermKeys) -> None:
         if block.batch.size_bytes > _LARGEST_AT_HAND_BYTES:
             raise NotAtHand
-        super().__init__(block, check)
+        super().__init__(block, check, keys)
 
     def _matching_term(self, _term: Term) -> NoReturn:
         raise NotAtHand

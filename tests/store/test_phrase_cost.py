@@ -4,14 +4,16 @@ No test measures time. Their sizes are such that work which grows faster would n
 """
 
 import contextlib
+import gc
 import signal
+import sys
 from collections.abc import Iterator
 from types import FrameType
 from typing import NoReturn
 
 import msgspec
 import pytest
-from store_world import World, ask, entry, new_world
+from store_world import World, ask, ask_memory, entry, new_world
 
 from logd.format.postings import Postings
 from logd.query.ast import Filter, Term, Word
@@ -141,6 +143,31 @@ def test_so_is_each_text_of_other_fields(field: str, is_frozen: bool) -> None:
         if is_frozen:
             world.project.freeze()
         assert checks_of(world, f'{field}:"{"é " * 60}"', 200) > 200
+
+
+# ---------------------------------------------------------------- what is remembered
+
+
+@pytest.mark.parametrize("is_frozen", [False, True])
+@pytest.mark.parametrize("scope", ["", "meta.k:"])
+def test_what_is_remembered_of_a_search_does_not_hold_on_to_its_words(
+    scope: str, is_frozen: bool
+) -> None:
+    """They count in no budget. The same search is answered from memory nevertheless."""
+    words = " ".join(map(letters, range(1000, 1000 + MAX_WORDS)))
+    filter_ = Filter(search=parse_search(f'{scope}"{words}"'))
+    with new_world(LIMITS) as world:
+        meta = msgspec.json.encode({"k": words})
+        world.store_entries([entry(f"{words} end", n, meta=meta) for n in range(50)])
+        if is_frozen:
+            world.project.freeze()
+        before = sys.getrefcount(filter_.search)
+        found = ask(world.project.snapshot(), filter_, 10)
+        assert found.total == 50
+        gc.collect()
+        after = sys.getrefcount(filter_.search)  # within an assertion pytest has one, too
+        assert after == before
+        assert ask_memory(world.project.snapshot(), filter_, 10) == found
 
 
 # ---------------------------------------------------------------- look-ups
