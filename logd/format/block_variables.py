@@ -54,8 +54,8 @@ class Values:
     def text(self, code: int) -> bytes:
         return self._planes[:, code].tobytes().rstrip(b"\0")
 
-    def texts(self) -> list[bytes]:
-        return [self.text(code) for code in range(len(self))]
+    def texts(self) -> Iterator[bytes]:
+        return map(self.text, range(len(self)))
 
     @cached_property
     def lengths(self) -> Bytes:

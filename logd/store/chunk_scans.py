@@ -119,7 +119,7 @@ def scan_chunk(reader: ChunkReader, scan: Scan, check: Check) -> Bools:
 
 def _scan_variables(reader: ChunkReader, word: Word, found: Bools, check: Check) -> None:
     column = reader.messages_column(scan=True)
-    search = WordSearch(column, word)
+    search = WordSearch(column, word, check)
     for block in range(reader.blocks()):
         check()
         column.variables(block)  # half of the work of a block
@@ -133,7 +133,7 @@ def rows_of_rare_word(
 ) -> Iterator[tuple[int, Int64s]]:
     """Of each of the blocks the rows within it that hold the exact word as a variable, ascending.
     It is quick where they are few."""
-    search = WordSearch(column, word)
+    search = WordSearch(column, word, check)
     for block in blocks:
         check()
         places = search.few_places(block)
@@ -157,7 +157,7 @@ def _scan_phrase(reader: ChunkReader, scan: PhraseScan, found: Bools, check: Che
         sure = np.zeros(len(column.templates().slots), np.bool_)
         sure[whole] = True
         np.take(sure, column.codes(), out=found)
-    search_of = {word: WordSearch(column, word) for gap in gaps for word in gap.words}
+    search_of = {word: WordSearch(column, word, check) for gap in gaps for word in gap.words}
     keys = [distinct(slot_keys(gap.templates, gap.slots)) for gap in gaps]
     starts = [(some >> SLOT_BITS, some & _SLOT) for some in keys]
     for block in range(reader.blocks()) if scan.blocks is None else scan.blocks:

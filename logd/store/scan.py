@@ -1,5 +1,6 @@
 """Looking for words in whole blocks of variables or texts, where no index covers them."""
 
+import itertools
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
@@ -10,6 +11,7 @@ from logd.format.ascending import among, distinct
 from logd.format.block_variables import BlockVariables, Values
 from logd.format.folding import fold_utf8
 from logd.query.ast import Word, WordKind
+from logd.store.page import Check
 from logd.store.split_column import SplitColumn
 
 Int64s = npt.NDArray[np.int64]
@@ -19,6 +21,7 @@ Codes = npt.NDArray[np.integer[Any]]
 _NO_CODES: Final = np.zeros(0, np.int64)
 _LONG_WORD: Final = 5  # is seldom part of another
 _FEW_FOUND: Final = 16
+_CHECK_EVERY: Final = 128
 
 
 def candidate_texts(folded: bytes, at: Int64s, needles: Sequence[bytes]) -> Int64s:
@@ -38,10 +41,12 @@ def _holding(folded: bytes, at: Int64s, needle: bytes) -> Int64s:
 
 
 class WordSearch:
-    """Looks for a word in the variables of a column, block after block."""
+    """Looks for a word in the variables of a column, block after block. `check()` is called where
+    there is much to look at in one, and raises to end it."""
 
-    def __init__(self, column: SplitColumn, word: Word) -> None:
+    def __init__(self, column: SplitColumn, word: Word, check: Check) -> None:
         self._column = column
+        self._check = check
         self._wanted = word.text.encode()
         self._is_ascii = self._wanted.isascii()
         self._whole = word.kind is WordKind.EXACT
@@ -95,7 +100,7 @@ class WordSearch:
         data, lengths = variables.kept
         wanted = self._wanted
         if not self._is_ascii:
-            return _containing(data, lengths, wanted)
+            return _containing(data, lengths, wanted, self._check)
         if self._whole:
             hits = np.flatnonzero(lengths == len(wanted))
             return hits[self._beginning_at(variables, hits)]
@@ -127,7 +132,11 @@ class WordSearch:
             if self._is_ascii:
                 fits = values.beginning_with(self._wanted, whole=self._whole)
             else:
-                fits = np.array([self._wanted in fold_utf8(text) for text in values.texts()])
+                fits = np.zeros(len(values), np.bool_)
+                for code, text in enumerate(values.texts()):
+                    if code % _CHECK_EVERY == 0:
+                        self._check()
+                    fits[code] = self._wanted in fold_utf8(text)
             self._among[values] = fits if fits.any() else None
         return self._among[values]
 
@@ -155,16 +164,22 @@ def _beginning(data: bytes, starts: Codes, wanted: bytes) -> Int64s:
     return hits
 
 
-def _containing(data: bytes, lengths: Codes, part: bytes) -> Int64s:
-    """The variables in which the part, not ASCII, occurs."""
+def _containing(data: bytes, lengths: Codes, part: bytes, check: Check) -> Int64s:
+    """The variables in which the part, not ASCII, occurs, ascending: a step for each of them."""
     if data.isascii():
         return _NO_CODES
     folded, ends = fold_utf8(data), np.cumsum(lengths, dtype=np.int64)
     found = []
     position = folded.find(part)
-    while position >= 0:
+    for step in itertools.count(1):
+        if position < 0:
+            break
         variable = int(np.searchsorted(ends, position, side="right"))
-        if position + len(part) <= ends[variable]:
+        end = int(ends[variable])
+        if position + len(part) <= end:
             found.append(variable)
-        position = folded.find(part, position + 1)
-    return distinct(np.array(found, np.int64))
+        # where the part goes on into the next variable, all that begin behind it here do so, too
+        position = folded.find(part, end)
+        if step % _CHECK_EVERY == 0:
+            check()
+    return np.array(found, np.int64)

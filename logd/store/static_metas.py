@@ -63,7 +63,7 @@ class StaticMetas:
         self._stand_in = _stand_in(term)
         self._check = check
         self._of_slots: dict[int, _Verdict] = {}
-        self._searches = [WordSearch(column, word) for word in different]
+        self._searches = [WordSearch(column, word, check) for word in different]
         if self._stand_in is None:
             self._unread = np.ones(len(folded), np.bool_)
             return

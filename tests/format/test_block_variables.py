@@ -115,7 +115,7 @@ def test_values_that_are_a_word_or_begin_with_it(
     found = padded(some).beginning_with(wanted, whole=whole).tolist()
     lower = [word.lower() for word in some]
     assert found == [word == wanted if whole else word.startswith(wanted) for word in lower]
-    assert padded(some).texts() == some
+    assert list(padded(some).texts()) == some
 
 
 @pytest.mark.parametrize("more", [b"1", b"12345"])

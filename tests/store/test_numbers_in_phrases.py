@@ -1,5 +1,6 @@
 """Phrases, words and prefixes that variables decide, in a frozen chunk, against the texts."""
 
+import itertools
 import random
 from collections.abc import Iterator
 
@@ -53,6 +54,19 @@ def world() -> Iterator[World]:
 @pytest.mark.parametrize("text", [*SEARCHES, "rare7f", '"one 502"', '"rare0 in"', "rare502*"])
 def test_it_finds_what_the_messages_themselves_say(world: World, text: str) -> None:
     assert_finds_what_is_said(world, text, messages())
+
+
+def test_a_part_of_a_word_is_not_found_across_words() -> None:
+    """Variables stand one behind the other, in the order of rows: all of a few letters."""
+    texts = ["".join(some) for size in range(1, 6) for some in itertools.product("é7", repeat=size)]
+    said = [text for text in texts if "7" in text]
+    random.Random(5).shuffle(said)
+    with new_world(StoreLimits(min_free_disk_bytes=0)) as opened:
+        opened.store_entries([entry(text) for text in said])
+        opened.project.freeze()
+        for text in texts:
+            if "é" in text:
+                assert_finds_what_is_said(opened, text, said)
 
 
 def test_the_searches_are_worth_asking(world: World) -> None:

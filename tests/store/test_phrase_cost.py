@@ -7,7 +7,7 @@ import contextlib
 import gc
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from types import FrameType
 from typing import NoReturn
 
@@ -143,6 +143,24 @@ def test_so_is_each_text_of_other_fields(field: str, is_frozen: bool) -> None:
         if is_frozen:
             world.project.freeze()
         assert checks_of(world, f'{field}:"{"é " * 60}"', 200) > 200
+
+
+@pytest.mark.parametrize(
+    ("words", "of_words", "least", "most"),
+    [
+        (lambda n: [f"é{n}é{k}" for k in range(5)], "é", 100, 300),
+        (lambda n: [f"{n}" + "é" * 400], "é", 0, 100),
+        (lambda n: [f"{n % 3000}é"], "é", 30, 60),
+    ],
+    ids=["many words", "many times in a word", "words that come again"],
+)
+def test_each_of_many_words_with_a_part_is_a_step(
+    words: Callable[[int], list[str]], of_words: str, least: int, most: int
+) -> None:
+    with new_world(LIMITS) as world:
+        world.store_entries([entry(" ".join(words(n))) for n in range(4000)])
+        world.project.freeze()
+        assert least < checks_of(world, f"message:{of_words}", 4000) < most
 
 
 # ---------------------------------------------------------------- what is remembered
