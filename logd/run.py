@@ -149,7 +149,7 @@ async def serve(
                 identity=identity,
                 ingest=logs.ingest,
                 queries=logs.queries,
-                pages=LogPages(config.max_body_bytes),
+                pages=LogPages(),
                 deputy=logs.deputy,
                 random_bytes=os.urandom,
                 max_body_bytes=config.max_body_bytes,

@@ -88,7 +88,7 @@ class Api:
         # The body may have taken its time, and the project gone meanwhile: work for a project that
         # is deleted must not begin.
         self._check_access(route, principal, params)
-        call = Call(head, params, query, principal, plain, body.hold)
+        call = Call(head, params, query, principal, plain, body.hold_answer)
         return await route.operation(self._services, call)
 
     def _authenticate(self, route: Route, head: Head) -> Principal | None:

@@ -57,8 +57,13 @@ class Body(Protocol):
         ...
 
     def hold(self, count: int) -> None:
-        """Count further bytes (of it, decompressed, or of its large response) against the memory
-        for bodies, until the response is sent. Raises Overloaded."""
+        """Count further bytes of it, plain or decompressed, against the memory for bodies, until
+        the response is sent. Raises Overloaded: what it held is free then."""
+        ...
+
+    def hold_answer(self, size: int) -> None:
+        """Count its response, of so many bytes, against the memory for bodies, until that is sent.
+        Again where the size is known better. Raises Overloaded."""
         ...
 
 
@@ -72,14 +77,14 @@ class Response(msgspec.Struct, frozen=True):
 
 class Call(msgspec.Struct, frozen=True):
     """A request that was let in. `params`: the path's parameters, ids in canonical form;
-    `query`: the query's parameters, each known to the route; `hold`: see `Body.hold`."""
+    `query`: the query's parameters, each known to the route; `hold_answer`: see `Body`."""
 
     head: Head
     params: dict[str, str]
     query: Mapping[str, str]
     principal: Principal | None
     body: bytes
-    hold: Callable[[int], None]
+    hold_answer: Callable[[int], None]
 
 
 class HeadText(msgspec.Struct, frozen=True):

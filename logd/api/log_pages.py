@@ -35,10 +35,7 @@ class LogPages:
     """Writes pages. What small entries are as JSON is remembered for a while: who looks at a log
     asks for its newest again and again."""
 
-    def __init__(self, max_held_bytes: int) -> None:
-        """`max_held_bytes`: what a page counts against the memory for bodies at most, so that there
-        is always room for one."""
-        self._max_held_bytes = max_held_bytes
+    def __init__(self) -> None:
         self._texts: dict[_Key, bytes] = {}
         self._size_bytes = 0
 
@@ -46,7 +43,7 @@ class LogPages:
         """Raises Overloaded."""
         response = self.response_at_once(project, page)
         if response is None:
-            call.hold(min(_page_bytes(page), self._max_held_bytes))
+            call.hold_answer(_page_bytes(page))
             response = await _in_slices(project, page)
         return response
 

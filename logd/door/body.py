@@ -1,4 +1,4 @@
-"""Request bodies on their way in: counted, timed, and bounded all together."""
+"""Request bodies on their way in: counted and timed."""
 
 from collections.abc import Awaitable, Callable
 from typing import Any, Final
@@ -7,30 +7,14 @@ import trio
 
 from logd.api.errors import BodyTooLarge, BodyTooSlow
 from logd.door.limits import MIN_BODY_BYTES_PER_SECOND, SKIPPED_BYTES
-from logd.errors import Overloaded
+from logd.door.memory import BodyMemory, HeldRequest
+from logd.door.pace import Pace
 
 Message = dict[str, Any]
 """An ASGI message."""
 
 _WORTH_KEEPING_BYTES: Final = 1024
 """A piece of fewer is copied."""
-
-
-class BodyMemory:
-    """The bytes of all request bodies that are in memory at once."""
-
-    def __init__(self, max_bytes: int) -> None:
-        self._max_bytes = max_bytes
-        self.held_bytes = 0
-
-    def take(self, count: int) -> None:
-        """Raises Overloaded."""
-        if self.held_bytes + count > self._max_bytes:
-            raise Overloaded("too many large requests at once")
-        self.held_bytes += count
-
-    def give_back(self, count: int) -> None:
-        self.held_bytes -= count
 
 
 class _Pieces:
@@ -55,7 +39,7 @@ class _Pieces:
         return b"".join(self._pieces)
 
 
-class IncomingBody:
+class IncomingBody(HeldRequest):
     """One body, from the ASGI messages that bring it.
 
     `complete`: all of it has come. `settled`: it is complete, nobody wants the rest, or the client
@@ -69,13 +53,12 @@ class IncomingBody:
         memory: BodyMemory,
         stall_seconds: float,
     ) -> None:
+        super().__init__(memory, declared_bytes)
         self._receive = receive
         self._declared_bytes = declared_bytes
-        self._memory = memory
         self._stall_seconds = stall_seconds
-        self._began_at = trio.current_time()
+        self._pace = Pace(stall_seconds, MIN_BODY_BYTES_PER_SECOND)
         self._came = 0
-        self._held = 0
         self._given_up = False
         self.complete = False
         self.client_gone = False
@@ -101,21 +84,6 @@ class IncomingBody:
             raise BodyTooLarge(max_bytes)
         return pieces.joined()
 
-    def hold(self, count: int) -> None:
-        """See `Body.hold`. Where that fails the request does: what it held is free at once, or
-        all that arrive together would fail together."""
-        try:
-            self._memory.take(count)
-        except Overloaded:
-            self.release()
-            raise
-        self._held += count
-
-    def release(self) -> None:
-        """What was held for this body is free again."""
-        self._memory.give_back(self._held)
-        self._held = 0
-
     async def skip(self, seconds: float) -> None:
         """Read on to the end of an unwanted body where that is near, and comes soon."""
         most = self._came + SKIPPED_BYTES
@@ -133,7 +101,7 @@ class IncomingBody:
         """The next piece. Raises BodyTooSlow."""
         with trio.move_on_after(self._stall_seconds) as progress:
             piece = await self._receive_piece()
-        if progress.cancelled_caught or self._trickles():
+        if progress.cancelled_caught or self._trickles(len(piece)):
             self._given_up = True
             raise BodyTooSlow(f"the body stalled, or was below {MIN_BODY_BYTES_PER_SECOND} bytes/s")
         return piece
@@ -151,7 +119,5 @@ class IncomingBody:
             self.settled.set()
         return piece
 
-    def _trickles(self) -> bool:
-        elapsed = trio.current_time() - self._began_at
-        slow = elapsed > self._stall_seconds and self._came < elapsed * MIN_BODY_BYTES_PER_SECOND
-        return slow and not self.complete
+    def _trickles(self, count: int) -> bool:
+        return self._pace.is_too_slow(count) and not self.complete

@@ -19,12 +19,13 @@ from logd.api.dispatch import Api
 from logd.api.errors import BodyTooLarge
 from logd.api.exchange import Head, Header, Response
 from logd.api.express import Told
-from logd.door.body import BodyMemory, IncomingBody, Message
+from logd.door.body import IncomingBody, Message
 from logd.door.complaints import Complaints
 from logd.door.express import Platform, Spot
 from logd.door.heads import REASONS
 from logd.door.hot import Request, holds_head, hot_request, may_become_hot
 from logd.door.limits import KEEP_ALIVE_SECONDS, LINGER_SECONDS, MAX_HEAD_BYTES, Limits
+from logd.door.memory import SMALL_BODIES, BodyMemory, HeldRequest
 from logd.door.stream import GuardedStream
 from logd.entry import RandomBytes
 from logd.errors import Overloaded
@@ -71,7 +72,7 @@ class Lane:
             self._begin,
             self._answer_at_once,
             api.express,
-            memory.give_back,
+            self._give_back,
             self._encode_kept,
             complaints,
             cores,
@@ -140,13 +141,17 @@ class Lane:
             return None
         body = data[len(data) - request.length :]
         try:
-            self._memory.take(request.length)
+            self._memory.take(SMALL_BODIES, request.length)
         except Overloaded:
             return None
         if self._api.express.take(request.ticket, body, told):
             return request.length
-        self._memory.give_back(request.length)
+        self._give_back(request.length)
         return None
+
+    def _give_back(self, count: int) -> None:
+        """What `_begin` took."""
+        self._memory.give_back(SMALL_BODIES, count)
 
     def _answer_at_once(self, data: bytes) -> Response | None:
         """See `express.AnswerAtOnce`."""
@@ -261,15 +266,14 @@ async def _cancel_when_cut(body: IncomingBody, scope: trio.CancelScope) -> None:
         scope.cancel()
 
 
-class _ReadyBody:
+class _ReadyBody(HeldRequest):
     """A body that has come already, with its head."""
 
     complete = True
 
     def __init__(self, data: bytes, memory: BodyMemory) -> None:
+        super().__init__(memory, len(data))
         self._data = data
-        self._memory = memory
-        self._held = 0
 
     async def read(self, max_bytes: int) -> bytes:
         """See `Body.read`."""
@@ -277,15 +281,6 @@ class _ReadyBody:
             raise BodyTooLarge(max_bytes)
         self.hold(len(self._data))
         return self._data
-
-    def hold(self, count: int) -> None:
-        self._memory.take(count)
-        self._held += count
-
-    def release(self) -> None:
-        """What was held for this body is free again."""
-        self._memory.give_back(self._held)
-        self._held = 0
 
 
 class _Connection:

@@ -17,7 +17,20 @@ MIN_IDLE_SECONDS: Final = 1.0
 """At `max_connections`, a connection without a request for so long makes room for a new one."""
 
 MIN_BODY_BYTES_PER_SECOND: Final = 1024
-"""A body slower than this, once it has had a stall timeout's time, is cut."""
+"""A body slower than this over a stall timeout's time, at its beginning or later, is cut."""
+
+MIN_ANSWER_BYTES_PER_SECOND: Final = 8192
+"""The same for an answer that is read, so that a large one is held for some hours at most. More
+than for a body: of 64 KiB a stall timeout nobody may stay below in any case (SEND_PIECE_BYTES)."""
+
+SMALL_BODY_BYTES: Final = 65_536
+SMALL_ANSWER_BYTES: Final = 1 << 20
+"""What is larger cannot take the memory that is kept for these: any single entry, and a page of a
+thousand common ones, are small."""
+
+UNCOUNTED_ANSWER_BYTES: Final = 65_536
+"""So much of each answer counts nowhere. The socket takes it, or soon will; with `max_connections`
+of them it is bounded too."""
 
 SKIPPED_BYTES: Final = 65_536
 """How far a refused body is read on, so that a small one does not cost its connection."""
@@ -49,11 +62,12 @@ class Limits(msgspec.Struct, frozen=True):
 
 def limits_of(config: Config, max_descriptors: int) -> Limits:
     """`max_descriptors`: of the process. Half of them are left to the storage where they are few,
-    so that connections cannot starve it."""
+        so that connections cannot starve it. A quarter of the memory for bodies is kept for what is
+    small: the rest has room for one of the largest in any case."""
     reserved = min(max_descriptors // 2, _STORAGE_DESCRIPTORS)
     return Limits(
         max_connections=max(1, min(config.max_connections, max_descriptors - reserved)),
-        body_memory_bytes=config.body_memory_bytes,
+        body_memory_bytes=max(config.body_memory_bytes, config.max_body_bytes * 4 // 3),
         handshake_seconds=min(HANDSHAKE_SECONDS, config.request_timeout_seconds),
         head_seconds=config.request_timeout_seconds,
         stall_seconds=config.stall_timeout_seconds,

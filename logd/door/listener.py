@@ -17,11 +17,11 @@ import trio
 
 from logd.api.dispatch import Api
 from logd.config import Address
-from logd.door.body import BodyMemory
 from logd.door.complaints import Complaints
 from logd.door.heads import date_header
 from logd.door.lane import Lane
 from logd.door.limits import LINGER_SECONDS, MIN_IDLE_SECONDS, Limits
+from logd.door.memory import BodyMemory
 from logd.door.stream import GuardedStream, Transport
 from logd.entry import RandomBytes
 

@@ -8,9 +8,9 @@ from hypercorn.app_wrappers import ASGIWrapper
 from hypercorn.trio.worker_context import WorkerContext
 from hypercorn.typing import ASGIFramework
 
-from logd.door.body import BodyMemory
 from logd.door.http1 import HttpConnection, make_hypercorn_config
 from logd.door.limits import Limits
+from logd.door.memory import BodyMemory
 from logd.door.shell import Shell
 from logd.door.stream import GuardedStream
 from logd.entry import RandomBytes

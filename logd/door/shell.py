@@ -17,8 +17,9 @@ from hypercorn.typing import (
 from logd.api.app import EXTENSION
 from logd.api.exchange import Head, make_head
 from logd.api.problems import to_response
-from logd.door.body import BodyMemory, IncomingBody, Message
+from logd.door.body import IncomingBody, Message
 from logd.door.limits import LINGER_SECONDS
+from logd.door.memory import BodyMemory
 from logd.entry import RandomBytes
 
 

@@ -9,7 +9,8 @@ from collections.abc import Callable
 
 import trio
 
-from logd.door.limits import SEND_PIECE_BYTES
+from logd.door.limits import MIN_ANSWER_BYTES_PER_SECOND, SEND_PIECE_BYTES
+from logd.door.pace import Pace
 
 Transport = trio.SocketStream | trio.SSLStream[trio.SocketStream]
 
@@ -78,8 +79,8 @@ class GuardedStream:
         self._put_back = data
 
     async def send_all(self, data: bytes) -> None:
-        """Raises BrokenResourceError where the client is gone, or does not take a piece in time;
-        the stream is closed then."""
+        """Raises BrokenResourceError where the client is gone, or does not take a piece in time,
+        or too little over a time; the stream is closed then."""
         if self.closed:
             raise trio.ClosedResourceError
         try:
@@ -89,11 +90,16 @@ class GuardedStream:
             raise
         if sent == len(data):
             return
+        pace = Pace(self._stall_seconds, MIN_ANSWER_BYTES_PER_SECOND)
         view = memoryview(data)[sent:]
-        for start in range(0, len(view), SEND_PIECE_BYTES):
+        while view:
             if self.closed:
                 raise trio.ClosedResourceError
-            await self._send_piece(view[start : start + SEND_PIECE_BYTES])
+            piece, view = view[:SEND_PIECE_BYTES], view[SEND_PIECE_BYTES:]
+            await self._send_piece(piece)
+            if pace.is_too_slow(len(piece)) and view:
+                self.abort()
+                raise trio.BrokenResourceError("the client reads too slowly")
 
     async def _receive_plain(self, max_bytes: int) -> bytes:
         """Without trio's socket layer, which costs as much as all else a small request needs.

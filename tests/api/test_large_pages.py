@@ -1,6 +1,7 @@
 """Pages of entries that are as large as entries may be."""
 
 import json
+from contextlib import AsyncExitStack
 
 import pytest
 from live_daemon import Daemon, DaemonFactory
@@ -71,6 +72,37 @@ async def test_large_pages_in_flight_are_as_many_as_the_memory_for_bodies_has_ro
             assert (await read_answer(first)).status == 200
             await second.send_all(large)
             assert (await read_answer(second)).status == 200
+
+
+async def test_pages_that_are_not_read_leave_memory_for_entries_and_small_pages(
+    make_daemon: DaemonFactory,
+) -> None:
+    async with make_daemon(max_body_bytes=LIMIT, body_memory_bytes=4 * LIMIT) as daemon:
+        await store(daemon, 200)
+        large, small = (
+            get(
+                f"/v1/projects/{daemon.project}/logs?limit={limit}",
+                f"Authorization: Bearer {daemon.key}",
+            )
+            for limit in (1000, 1)
+        )
+        async with AsyncExitStack() as stack:
+            begun = 0
+            for _ in range(4):
+                reader = await stack.enter_async_context(connected(daemon))
+                await reader.send_all(large)
+                begun += bytes(await reader.receive_some(12)) == b"HTTP/1.1 200"
+            assert begun >= 1
+            async with connected(daemon) as stream:
+                await stream.send_all(large)
+                refused = await read_answer(stream)
+                assert (refused.status, refused.code) == (503, "overloaded")
+                await stream.send_all(small)
+                assert (await read_answer(stream)).status == 200
+            for many in (1, 100):
+                body = [daemon.entry()] * many
+                answer = await daemon.call("POST", "/v1/ingest", daemon.key, json=body)
+                assert answer.status_code == 200
 
 
 async def test_pages_asked_again_are_the_same_though_only_some_of_them_is_remembered(

@@ -5,6 +5,7 @@ import gzip
 import json
 import tracemalloc
 import zlib
+from contextlib import AsyncExitStack
 from typing import Protocol
 
 import pytest
@@ -12,6 +13,7 @@ import trio
 import zstandard
 from live_daemon import Daemon, DaemonFactory
 from raw_http import (
+    PATIENCE_SECONDS,
     Answer,
     assert_healthy,
     connected,
@@ -23,7 +25,8 @@ from raw_http import (
 from raw_http import request as http_request
 
 from logd.config import KIB, MIB
-from logd.door.body import BodyMemory, IncomingBody, Message
+from logd.door.body import IncomingBody, Message
+from logd.door.memory import BodyMemory
 
 LIMIT = 128 * KIB
 
@@ -176,6 +179,17 @@ async def test_a_body_that_trickles_is_answered_408(
         assert (answer.status, answer.code) == (408, "body_too_slow")
 
 
+async def test_a_body_that_came_quickly_and_then_trickles_is_answered_408(
+    make_daemon: DaemonFactory, ingest: Ingest
+) -> None:
+    async with make_daemon(stall_timeout_seconds=0.3) as daemon, connected(daemon) as stream:
+        await stream.send_all(ingest(daemon, "Content-Length: 100000", body=b" " * 98_000))
+        received = await _trickle(stream)  # 40 s to its end
+        answer = parse(received)
+        assert answer is not None
+        assert (answer.status, answer.code) == (408, "body_too_slow")
+
+
 async def _trickle(stream: trio.SocketStream) -> bytes:
     """A byte every 20 ms, until the daemon closes; what it said."""
     async with trio.open_nursery() as nursery:
@@ -207,6 +221,52 @@ async def test_bodies_beyond_the_memory_are_turned_away_and_others_go_on(
             body = b"[]" + b" " * (LIMIT - 2)
             await stream.send_all(ingest(daemon, f"Content-Length: {LIMIT}", body=body))
             assert (await read_answer(stream)).status == 200, "all memory is free again"
+
+
+async def test_large_bodies_that_do_not_end_leave_memory_for_small_ones(
+    make_daemon: DaemonFactory, ingest: Ingest
+) -> None:
+    async with make_daemon(max_body_bytes=LIMIT, body_memory_bytes=4 * LIMIT) as daemon:
+        large = ingest(daemon, f"Content-Length: {LIMIT}")
+        async with AsyncExitStack() as stack:
+            for _ in range(4):
+                stream = await stack.enter_async_context(connected(daemon))
+                await stream.send_all(large + b" " * (LIMIT - 1))
+            await _until_refused(daemon, large + b"[]" + b" " * (LIMIT - 2))
+            small = json.dumps([daemon.entry()]).encode()
+            for body in (small, small + b" " * 10_000):
+                async with connected(daemon) as stream:
+                    size = f"Content-Length: {len(body)}"
+                    await stream.send_all(ingest(daemon, size, body=body))
+                    assert (await read_answer(stream)).status == 200
+
+
+async def test_large_bodies_of_no_declared_size_leave_memory_for_small_ones(
+    make_daemon: DaemonFactory, ingest: Ingest
+) -> None:
+    async with make_daemon(max_body_bytes=LIMIT, body_memory_bytes=4 * LIMIT) as daemon:
+        large = ingest(daemon, "Transfer-Encoding: chunked") + chunk(b" " * (LIMIT - 2))
+        async with AsyncExitStack() as stack:
+            for _ in range(4):
+                stream = await stack.enter_async_context(connected(daemon))
+                await stream.send_all(large)
+            await _until_refused(daemon, large + chunk(b"[]") + chunk(b""))
+            body = json.dumps(daemon.entry()).encode()
+            async with connected(daemon) as stream:
+                await stream.send_all(ingest(daemon, f"Content-Length: {len(body)}", body=body))
+                assert (await read_answer(stream)).status == 200
+
+
+async def _until_refused(daemon: Daemon, request: bytes) -> None:
+    """Until the memory is spent: so long the request is answered."""
+    with trio.fail_after(PATIENCE_SECONDS):
+        while True:
+            async with connected(daemon) as stream:
+                await send_what_is_taken(stream, request)
+                answer = await read_answer(stream)
+            if answer.status != 200:
+                assert (answer.status, answer.code) == (503, "overloaded")
+                return
 
 
 async def _first_answer(*streams: trio.SocketStream) -> Answer:
