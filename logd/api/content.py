@@ -14,6 +14,7 @@ import zstandard
 
 from logd.api.errors import BodyTooLarge, MalformedBody, UnsupportedMedia
 from logd.api.exchange import Body, Head
+from logd.api.joining import joined
 
 Encoding = Literal["identity", "gzip", "deflate", "zstd"]
 
@@ -90,7 +91,7 @@ async def decompress(data: bytes, encoding: Encoding, max_bytes: int, body: Body
             await trio.lowlevel.checkpoint()
     except (zlib.error, zstandard.ZstdError):
         raise MalformedBody("bad_compression", _BROKEN) from None
-    return b"".join(pieces)
+    return await joined(pieces)
 
 
 def _gzip(data: bytes) -> Iterator[bytes]:

@@ -15,6 +15,7 @@ from msgspec import UNSET
 
 from logd.api import log_schema
 from logd.api.exchange import Call, Response, raw_json_response
+from logd.api.joining import joined
 from logd.daemon.queries import Page
 from logd.entry import Entry, ProjectId, Seq
 
@@ -83,7 +84,7 @@ async def _in_slices(project: ProjectId, page: Page) -> Response:
         first = last
         await trio.lowlevel.checkpoint()
     pieces[-1] = _end(page)
-    return raw_json_response(await trio.to_thread.run_sync(b"".join, pieces))
+    return raw_json_response(await joined(pieces))
 
 
 def _end(page: Page) -> bytes:

@@ -1,8 +1,8 @@
 """Bodies on their way to the store: what entries they hold, and their ids."""
 
 import hashlib
-from collections.abc import Sequence
-from typing import Final
+from collections.abc import Callable, Sequence
+from typing import Final, TypeVar
 
 import msgspec
 import trio
@@ -12,14 +12,22 @@ from logd.format.body import (
     Batch,
     EntryError,
     decode_body,
+    decode_carefully,
+    decode_fast,
     decode_good_entries,
     decode_singles,
 )
-from logd.format.logid import ids_json, ids_json_each, log_id
+from logd.format.logid import ids_json, ids_json_each, ids_json_of_kept
 from logd.format.wal import Idempotency
 from logd.store.project import Request
 
+T = TypeVar("T")
+
+# What more than this takes a few milliseconds is done in a thread.
 _INLINE_DECODE_BYTES: Final = 512 << 10
+_INLINE_CAREFUL_BYTES: Final = 32 << 10  # entry by entry it takes twenty times as long
+_INLINE_DIGEST_BYTES: Final = 512 << 10
+_INLINE_IDS: Final = 8192
 
 
 class Ingested(msgspec.Struct, frozen=True):
@@ -44,25 +52,34 @@ class Decoded(msgspec.Struct, frozen=True):
             raise ValueError("a request without entries is not stored")
         return Request(self.batch, received_ns, idempotency)
 
-    def ids(self, project: ProjectId, first: Seq | None) -> bytes:
-        if self.kept is None:
-            return ids_json(project, first or Seq(0), self.count)
-        ids: list[str | None] = [None] * self.count
-        for offset, index in enumerate(self.kept):
-            ids[index] = log_id(project, Seq((first or 0) + offset))
-        return msgspec.json.encode(ids)
+    async def ids(
+        self, project: ProjectId, first: Seq | None, limiter: trio.CapacityLimiter
+    ) -> bytes:
+        """As `Ingested.ids_json`."""
+
+        def write() -> bytes:
+            if self.kept is None:
+                return ids_json(project, first or Seq(0), self.count)
+            return ids_json_of_kept(project, first or Seq(0), self.kept, self.count)
+
+        return await _inline_or_not(write, self.count <= _INLINE_IDS, limiter)
 
 
 async def decode_whole(
     project: ProjectId, body: bytes, received_ns: int, ndjson: bool, limiter: trio.CapacityLimiter
 ) -> Decoded:
     """All entries or none. Raises InvalidBody, InvalidEntries, ForeignProject. A large body is
-    decoded in a thread."""
-    if len(body) <= _INLINE_DECODE_BYTES:
-        batch = decode_body(body, project, received_ns, ndjson=ndjson)
-    else:
-        batch = await trio.to_thread.run_sync(
-            lambda: decode_body(body, project, received_ns, ndjson=ndjson), limiter=limiter
+    decoded in a thread, and one that is not so large where it needs a careful look."""
+    batch = await _inline_or_not(
+        lambda: decode_fast(body, project, received_ns, ndjson),
+        len(body) <= _INLINE_DECODE_BYTES,
+        limiter,
+    )
+    if batch is None:
+        batch = await _inline_or_not(
+            lambda: decode_carefully(body, project, received_ns, ndjson),
+            len(body) <= _INLINE_CAREFUL_BYTES,
+            limiter,
         )
     return Decoded(batch, batch.count, None, ())
 
@@ -81,13 +98,14 @@ def decode_small(
     project: ProjectId, bodies: Sequence[bytes], received_ns: int, ndjson: bool
 ) -> Request | None:
     """A small body, or several of one JSON entry each, as one request to the store. None where
-    there is no entry, or where one of several is not beyond doubt. Raises, of a single body, as
-    `decode_whole` does."""
-    batch = (
-        decode_body(bodies[0], project, received_ns, ndjson=ndjson)
-        if len(bodies) == 1
-        else decode_singles(bodies, project, received_ns)
-    )
+    there is no entry, or where one of several, or one that is not so small, is not beyond doubt.
+    Raises, of a single body, as `decode_whole` does."""
+    if len(bodies) > 1:
+        batch = decode_singles(bodies, project, received_ns)
+    elif len(bodies[0]) <= _INLINE_CAREFUL_BYTES:
+        batch = decode_body(bodies[0], project, received_ns, ndjson=ndjson)
+    else:
+        batch = decode_fast(bodies[0], project, received_ns, ndjson)
     return Request(batch, received_ns) if batch is not None and batch.count else None
 
 
@@ -102,7 +120,23 @@ def ingested_each(
     return [Ingested(1, ids) for ids in ids_json_each(project, first, count)]
 
 
-def digests(key: str, body: bytes, ndjson: bool, partial: bool) -> Idempotency:
+async def digests(
+    key: str, body: bytes, ndjson: bool, partial: bool, limiter: trio.CapacityLimiter
+) -> Idempotency:
+    """Of a large body in a thread."""
+    return await _inline_or_not(
+        lambda: _digests(key, body, ndjson, partial), len(body) <= _INLINE_DIGEST_BYTES, limiter
+    )
+
+
+async def _inline_or_not(
+    call: Callable[[], T], is_inline: bool, limiter: trio.CapacityLimiter
+) -> T:
+    """What `call()` returns or raises, called here or in a thread."""
+    return call() if is_inline else await trio.to_thread.run_sync(call, limiter=limiter)
+
+
+def _digests(key: str, body: bytes, ndjson: bool, partial: bool) -> Idempotency:
     request = hashlib.blake2b(body, digest_size=16, person=b"logd-request")
     request.update(bytes([ndjson, partial]))
     return Idempotency(

@@ -54,14 +54,17 @@ class Ingest:
         else:
             decoded = await decode_whole(project, body, received_ns, ndjson, self._decoding)
         if decoded.batch is None or not decoded.batch.count:
-            return Ingested(0, decoded.ids(project, None), decoded.errors)
-        desk = await self._desks.of(project)
+            ids = await decoded.ids(project, None, self._decoding)
+            return Ingested(0, ids, decoded.errors)
         if idempotency_key is None:
+            desk = await self._desks.of(project)
             seq = await self._submit(desk, decoded.request(received_ns, None))
         else:
-            idempotency = digests(idempotency_key, body, ndjson, partial)
+            idempotency = await digests(idempotency_key, body, ndjson, partial, self._decoding)
+            desk = await self._desks.of(project)
             seq = await self._submit_once(desk, decoded, received_ns, idempotency)
-        return Ingested(decoded.batch.count, decoded.ids(project, seq), decoded.errors)
+        ids = await decoded.ids(project, seq, self._decoding)
+        return Ingested(decoded.batch.count, ids, decoded.errors)
 
     def store_soon(
         self,

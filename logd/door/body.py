@@ -6,6 +6,7 @@ from typing import Any, Final
 import trio
 
 from logd.api.errors import BodyTooLarge, BodyTooSlow
+from logd.api.joining import joined
 from logd.door.limits import MIN_BODY_BYTES_PER_SECOND, SKIPPED_BYTES
 from logd.door.memory import BodyMemory, HeldRequest
 from logd.door.pace import Pace
@@ -15,6 +16,7 @@ Message = dict[str, Any]
 
 _WORTH_KEEPING_BYTES: Final = 1024
 """A piece of fewer is copied."""
+_MOST_TOGETHER_BYTES: Final = 65_536  # what is copied once more in the end
 
 
 class _Pieces:
@@ -27,7 +29,11 @@ class _Pieces:
     def add(self, piece: bytes) -> None:
         if len(piece) >= _WORTH_KEEPING_BYTES:
             self._pieces.append(piece)
-        elif self._pieces and isinstance(last := self._pieces[-1], bytearray):
+        elif (
+            self._pieces
+            and isinstance(last := self._pieces[-1], bytearray)
+            and len(last) < _MOST_TOGETHER_BYTES
+        ):
             last += piece
         else:
             self._pieces.append(bytearray(piece))
@@ -35,8 +41,8 @@ class _Pieces:
     def clear(self) -> None:
         self._pieces.clear()
 
-    def joined(self) -> bytes:
-        return b"".join(self._pieces)
+    async def joined(self) -> bytes:
+        return await joined(self._pieces)
 
 
 class IncomingBody(HeldRequest):
@@ -82,7 +88,7 @@ class IncomingBody(HeldRequest):
                     raise BodyTooLarge(max_bytes)
         if self._came > max_bytes:
             raise BodyTooLarge(max_bytes)
-        return pieces.joined()
+        return await pieces.joined()
 
     async def skip(self, seconds: float) -> None:
         """Read on to the end of an unwanted body where that is near, and comes soon."""

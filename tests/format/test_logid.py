@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from logd.entry import Seq
-from logd.format.logid import id_prefix, ids_json, log_id, parse_log_id
+from logd.format.logid import id_prefix, ids_json, ids_json_of_kept, log_id, parse_log_id
 
 LAST = 2**48 - 1
 SEQS = st.one_of(
@@ -64,4 +64,20 @@ def test_texts_that_are_no_id_of_the_project_name_nothing() -> None:
 def test_the_ids_of_a_request_are_those_of_its_entries(first: int, count: int) -> None:
     text = ids_json(PROJECT, Seq(first), count)
     assert json.loads(text) == [log_id(PROJECT, Seq(first + n)) for n in range(count)]
+    assert not re.search(rb"\s", text)
+
+
+@pytest.mark.parametrize("first", [0, 4094, 2**36 - 2])
+@pytest.mark.parametrize("count", [0, 1, 2, 4095, 4096, 4097, 8193])
+@pytest.mark.parametrize("step", [1, 2, 3, 5000])
+@pytest.mark.parametrize("begin", [0, 1, 5000])
+def test_entries_of_a_request_that_are_not_kept_have_no_id(
+    first: int, count: int, step: int, begin: int
+) -> None:
+    kept = tuple(range(begin, count, step))
+    expected: list[str | None] = [None] * count
+    for offset, index in enumerate(kept):
+        expected[index] = log_id(PROJECT, Seq(first + offset))
+    text = ids_json_of_kept(PROJECT, Seq(first), kept, count)
+    assert json.loads(text) == expected
     assert not re.search(rb"\s", text)

@@ -7,6 +7,7 @@ import msgspec
 from logd.api import content
 from logd.api.errors import Fault, InvalidRequest, Unauthenticated
 from logd.api.exchange import Body, Call, Head, Response, raw_json_response
+from logd.api.joining import joined
 from logd.api.problems import entry_faults
 from logd.api.reading import idempotency_key
 from logd.api.service import Services
@@ -43,12 +44,21 @@ async def ingest(services: Services, call: Call) -> Response:
         partial=partial,
         idempotency_key=idempotency_key(call.head),
     )
-    return receipt(done)
+    return raw_json_response(await joined(_pieces(done)), _status(done))
 
 
 def receipt(done: Ingested) -> Response:
+    """Of few entries."""
+    return raw_json_response(b"".join(_pieces(done)), _status(done))
+
+
+def _status(done: Ingested) -> int:
+    return 207 if done.errors else 200
+
+
+def _pieces(done: Ingested) -> tuple[bytes, ...]:
+    beginning = b'{"ingested":%d,"ids":' % done.count
     if not done.errors:
-        return raw_json_response(b'{"ingested":%d,"ids":%b}' % (done.count, done.ids_json))
+        return beginning, done.ids_json, b"}"
     faults = msgspec.json.encode(entry_faults(done.errors))
-    text = b'{"ingested":%d,"ids":%b,"errors":%b}' % (done.count, done.ids_json, faults)
-    return raw_json_response(text, 207)
+    return beginning, done.ids_json, b',"errors":', faults, b"}"
