@@ -80,7 +80,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     body_memory_bytes: Annotated[
         int,
         Meta(ge=64 * KIB),
-        _says("memory for all request bodies and large pages in flight together"),
+        _says("memory for all request bodies and responses in flight together"),
     ] = 128 * MIB
     request_timeout_seconds: Annotated[
         float, Meta(gt=0, le=3600), _says("time for a request's head to arrive")

@@ -89,7 +89,10 @@ class Api:
         # is deleted must not begin.
         self._check_access(route, principal, params)
         call = Call(head, params, query, principal, plain, body.hold_answer)
-        return await route.operation(self._services, call)
+        response = await route.operation(self._services, call)
+        if head.method == "GET":  # what changed something must not be refused any more
+            body.hold_answer(len(response.body))
+        return response
 
     def _authenticate(self, route: Route, head: Head) -> Principal | None:
         if route.access is Access.OPEN:

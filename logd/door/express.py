@@ -28,7 +28,9 @@ from logd.daemon.deputy import Commit
 from logd.daemon.threads import Patience
 from logd.door.complaints import Complaints
 from logd.door.limits import KEEP_ALIVE_SECONDS, MAX_HEAD_BYTES
+from logd.door.memory import BodyMemory, Holding
 from logd.door.stream import GuardedStream
+from logd.errors import Overloaded
 
 _RECEIVE_BYTES: Final = 65_536
 _EVENTS_AT_ONCE: Final = 256
@@ -68,11 +70,13 @@ class Platform:
         express: Express,
         give_back: Callable[[int], None],
         encode: Callable[[Response, float], tuple[bytes, bool]],
+        memory: BodyMemory,
         complaints: Complaints,
         cores: int,
     ) -> None:
         """`express`: commits what was begun; `give_back(count)`: so many bytes are held no more;
         `encode(response, now)`: its bytes, and whether the connection goes on after it;
+        `memory`: for answers that are not sent yet;
         `cores`: those that the process may use."""
         self._express = express
         self.deputy = express.deputy
@@ -81,6 +85,7 @@ class Platform:
         self._answers_until = 0.0
         self.give_back = give_back
         self.encode = encode
+        self.memory = memory
         self.complaints = complaints
         self.is_stopping = False
         """No connection is to wait for another request."""
@@ -185,6 +190,7 @@ class Spot:
         self._more = False
         self._gone: Callable[[], None] | None = None
         self._unsent = b""
+        self._answer_held = Holding(platform.memory)
         self._ends = False
         self._stream.on_abort = self.leave
 
@@ -202,7 +208,10 @@ class Spot:
             if not self._unsent:
                 return not self._ends
             unsent, self._unsent = self._unsent, b""
-            await self._stream.send_all(unsent)
+            try:
+                await self._stream.send_all(unsent)
+            finally:
+                self._answer_held.release()
             if self._ends or self._platform.is_stopping:
                 return False
             self._wait_for_next(trio.current_time())
@@ -235,6 +244,7 @@ class Spot:
     def leave(self) -> None:
         """It is no longer watched, and its task wakes."""
         self._platform.forget(self._fd, self)
+        self._answer_held.release()
         self._wake.set()
 
     def look(self, events: int) -> None:
@@ -255,7 +265,7 @@ class Spot:
             data = b""
         self._more = bool(events & select.EPOLLRDHUP) or len(data) == _RECEIVE_BYTES
         response = self._platform.answer_at_once(data)
-        if response is not None:
+        if response is not None and self._is_held(response):
             if self._answer_or_give_up(response):
                 self._look_again()
             return
@@ -266,6 +276,14 @@ class Spot:
         self._held = held
         self._under_way = data
         self._stream.idle_since = self._connection.waits_until = None
+
+    def _is_held(self, response: Response) -> bool:
+        """Whether there is memory for it, until it is sent. Without, the task refuses it."""
+        try:
+            self._answer_held.change(*self._platform.memory.of_answer(len(response.body)))
+        except Overloaded:
+            return False
+        return True
 
     def _leave_to_task(self, data: bytes) -> None:
         self._connection.unread = data
@@ -314,10 +332,13 @@ class Spot:
             return False
         if sent < len(data) or not keep:
             self._unsent = data[sent:]
+            self._answer_held.change(*self._platform.memory.of_answer(len(self._unsent)))
             self._ends = not keep
             self._stream.idle_since = self._connection.waits_until = None
             self._wake_task()
             return False
+        if self._answer_held.count:
+            self._answer_held.release()
         self._wait_for_next(now)
         return True
 

@@ -74,6 +74,7 @@ class Lane:
             api.express,
             self._give_back,
             self._encode_kept,
+            memory,
             complaints,
             cores,
         )

@@ -42,13 +42,6 @@ class BodyMemory:
     def give_back(self, part: Part, count: int) -> None:
         self._held[part] -= count
 
-    def has_room(self, part: Part, count: int) -> bool:
-        """Whether `take` would take it."""
-        self._held[part] += count
-        fits = self._fits()
-        self._held[part] -= count
-        return fits
-
     def of_answer(self, size: int) -> tuple[Part, int]:
         """What an answer of so many bytes is held as: not its beginning, which the kernel has, and
         no more than there is room for when it is the only one."""

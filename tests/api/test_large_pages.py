@@ -1,13 +1,15 @@
 """Pages of entries that are as large as entries may be."""
 
 import json
-from contextlib import AsyncExitStack
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
 
 import pytest
+import trio
 from live_daemon import Daemon, DaemonFactory
-from raw_http import connected, get, read_answer
+from raw_http import PATIENCE_SECONDS, connected, get, read_answer
 
-from logd.config import KIB
+from logd.config import KIB, MIB
 
 pytestmark = pytest.mark.both_doors
 
@@ -103,6 +105,46 @@ async def test_pages_that_are_not_read_leave_memory_for_entries_and_small_pages(
                 body = [daemon.entry()] * many
                 answer = await daemon.call("POST", "/v1/ingest", daemon.key, json=body)
                 assert answer.status_code == 200
+
+
+async def test_small_pages_that_are_not_read_are_bounded_too(make_daemon: DaemonFactory) -> None:
+    memory = 4 * LIMIT
+    async with make_daemon(max_body_bytes=LIMIT, body_memory_bytes=memory) as daemon:
+        await store(daemon, 12)
+        logs, credential = (
+            f"/v1/projects/{daemon.project}/logs",
+            f"Authorization: Bearer {daemon.key}",
+        )
+        page = get(f"{logs}?limit=1000", credential)
+        assert 0.8 * MIB < len(await content(daemon, f"{logs}?limit=1000")) < MIB
+        async with AsyncExitStack() as stack:
+            begun = []
+            for _ in range(20):
+                reader = await stack.enter_async_context(_narrow(daemon))
+                await reader.send_all(page)
+                with trio.fail_after(PATIENCE_SECONDS):
+                    begun.append(bytes(await reader.receive_some(12)))
+            # Each counts an eighth of the memory, and all of them half of it.
+            assert begun == [b"HTTP/1.1 200"] * 4 + [b"HTTP/1.1 503"] * 16
+            answer = await daemon.call("POST", "/v1/ingest", daemon.key, json=daemon.entry())
+            assert answer.status_code == 200
+            await content(daemon, f"{logs}?limit=1")
+        with trio.fail_after(PATIENCE_SECONDS):
+            while True:  # they are gone, and soon the daemon knows
+                answer = await daemon.call("GET", f"{logs}?limit=1000", daemon.key)
+                if answer.status_code == 200:
+                    return
+                assert answer.json()["code"] == "overloaded"
+
+
+@asynccontextmanager
+async def _narrow(daemon: Daemon) -> AsyncIterator[trio.SocketStream]:
+    """A connection on which little is under way that was not read."""
+    client = trio.socket.socket()
+    client.setsockopt(trio.socket.SOL_SOCKET, trio.socket.SO_RCVBUF, 4096)
+    await client.connect(("127.0.0.1", daemon.port))
+    async with trio.SocketStream(client) as stream:
+        yield stream
 
 
 async def test_pages_asked_again_are_the_same_though_only_some_of_them_is_remembered(
