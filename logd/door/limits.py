@@ -61,9 +61,9 @@ class Limits(msgspec.Struct, frozen=True):
 
 
 def limits_of(config: Config, max_descriptors: int) -> Limits:
-    """`max_descriptors`: of the process. Half of them are left to the storage where they are few, so
-    that connections cannot starve it. A quarter of the memory for bodies is kept for what is small:
-    the rest has room for one of the largest in any case."""
+    """`max_descriptors`: of the process. Half of them are left to the storage where they are few,
+    so that connections cannot starve it. A quarter of the memory for bodies is kept for what is
+    small: the rest has room for one of the largest in any case."""
     reserved = min(max_descriptors // 2, _STORAGE_DESCRIPTORS)
     return Limits(
         max_connections=max(1, min(config.max_connections, max_descriptors - reserved)),
