@@ -66,6 +66,40 @@ def test_what_the_fast_way_accepts_the_careful_way_accepts_alike(written: Writte
 
 
 @costly
+@given(bodies(), st.integers(0, 200))
+def test_a_large_body_is_decoded_slice_by_slice_as_it_is_at_once(
+    written: WrittenBody, slice_bytes: int
+) -> None:
+    at_once = fast(written.body, written.ndjson)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(codec, "_LARGE_BYTES", 0)
+        patch.setattr(codec, "_SLICE_BYTES", slice_bytes)
+        in_slices = fast(written.body, written.ndjson)
+    assert (at_once is None) == (in_slices is None)
+    assert at_once is None or in_slices is None or same(at_once, in_slices)
+
+
+@pytest.mark.parametrize("between", [b",", b", ", b" ,\n  "])
+@pytest.mark.parametrize(
+    "hidden",
+    [
+        {},
+        {"message": '"a },{ b } , { "'},
+        {"meta": '{"list": [{"x": 1}, {"y": 2},{}], "},{": "},{"}'},
+        {"tags": '["},{", "}, {"]'},
+    ],
+)
+def test_what_looks_like_the_end_of_an_entry_is_none_within_one(
+    between: bytes, hidden: dict[str, str]
+) -> None:
+    one = entry(**hidden)
+    body = b"[" + between.join([one] * (2 * codec._LARGE_BYTES // len(one))) + b"]"
+    batch = fast(body, ndjson=False)
+    assert batch is not None
+    assert same(batch, careful(body, ndjson=False))
+
+
+@costly
 @given(bodies())
 def test_the_good_entries_are_kept(written: WrittenBody) -> None:
     found = decode_good_entries(written.body, PROJECT, RECEIVED_NS, ndjson=written.ndjson)
