@@ -229,10 +229,8 @@ async def test_large_bodies_that_do_not_end_leave_memory_for_small_ones(
     async with make_daemon(max_body_bytes=LIMIT, body_memory_bytes=4 * LIMIT) as daemon:
         large = ingest(daemon, f"Content-Length: {LIMIT}")
         async with AsyncExitStack() as stack:
-            for _ in range(4):
-                stream = await stack.enter_async_context(connected(daemon))
-                await stream.send_all(large + b" " * (LIMIT - 1))
-            await _until_refused(daemon, large + b"[]" + b" " * (LIMIT - 2))
+            unfinished, whole = large + b" " * (LIMIT - 1), large + b"[]" + b" " * (LIMIT - 2)
+            await _until_refused(daemon, stack, unfinished, whole)
             small = json.dumps([daemon.entry()]).encode()
             for body in (small, small + b" " * 10_000):
                 async with connected(daemon) as stream:
@@ -247,22 +245,23 @@ async def test_large_bodies_of_no_declared_size_leave_memory_for_small_ones(
     async with make_daemon(max_body_bytes=LIMIT, body_memory_bytes=4 * LIMIT) as daemon:
         large = ingest(daemon, "Transfer-Encoding: chunked") + chunk(b" " * (LIMIT - 2))
         async with AsyncExitStack() as stack:
-            for _ in range(4):
-                stream = await stack.enter_async_context(connected(daemon))
-                await stream.send_all(large)
-            await _until_refused(daemon, large + chunk(b"[]") + chunk(b""))
+            await _until_refused(daemon, stack, large, large + chunk(b"[]") + chunk(b""))
             body = json.dumps(daemon.entry()).encode()
             async with connected(daemon) as stream:
                 await stream.send_all(ingest(daemon, f"Content-Length: {len(body)}", body=body))
                 assert (await read_answer(stream)).status == 200
 
 
-async def _until_refused(daemon: Daemon, request: bytes) -> None:
-    """Until the memory is spent: so long the request is answered."""
+async def _until_refused(
+    daemon: Daemon, stack: AsyncExitStack, unfinished: bytes, whole: bytes
+) -> None:
+    """Until the memory is spent on requests that do not end: so long a whole one is answered."""
     with trio.fail_after(PATIENCE_SECONDS):
         while True:
+            holder = await stack.enter_async_context(connected(daemon))
+            await send_what_is_taken(holder, unfinished)
             async with connected(daemon) as stream:
-                await send_what_is_taken(stream, request)
+                await send_what_is_taken(stream, whole)
                 answer = await read_answer(stream)
             if answer.status != 200:
                 assert (answer.status, answer.code) == (503, "overloaded")
