@@ -27,7 +27,7 @@ from logd.api.express import Express, Told
 from logd.daemon.deputy import Commit
 from logd.daemon.threads import Patience
 from logd.door.complaints import Complaints
-from logd.door.limits import KEEP_ALIVE_SECONDS, MAX_HEAD_BYTES
+from logd.door.limits import KEEP_ALIVE_SECONDS, MAX_HEAD_BYTES, UNCOUNTED_ANSWER_BYTES
 from logd.door.memory import BodyMemory, Holding
 from logd.door.stream import GuardedStream
 from logd.errors import Overloaded
@@ -279,6 +279,8 @@ class Spot:
 
     def _is_held(self, response: Response) -> bool:
         """Whether there is memory for it, until it is sent. Without, the task refuses it."""
+        if len(response.body) <= UNCOUNTED_ANSWER_BYTES:  # as most are
+            return True
         try:
             self._answer_held.change(*self._platform.memory.of_answer(len(response.body)))
         except Overloaded:
