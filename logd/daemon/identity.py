@@ -40,7 +40,8 @@ class Identity:
         return await trio.to_thread.run_sync(call, limiter=self._limiter)
 
     async def delete_project(self, caller: str, project_id: ProjectId, org_id: str) -> None:
-        """The project, then its logs: their files are gone when this returns."""
+        """The project, then its logs: their files are gone when this returns, or, where the disk
+        fails, as soon as it lets them go."""
         await self.change(self.control.delete_project, caller, project_id, org_id=org_id)
         await self._purge(project_id)
 
