@@ -109,8 +109,9 @@ class Desk:
             raise StorageFailed("the project is being closed")
         if self.project.failed:  # what it holds, and so what a retry is of, is not known now
             raise StorageFailed("the project's storage failed; it is being reopened")
-        if self.freezing_failed is not None and self._is_behind:
-            raise self.freezing_failed
+        refusal = self._refusal()
+        if refusal is not None:
+            raise refusal
         size_bytes = request.batch.size_bytes
         if self._queue and self._queued_bytes + size_bytes > MAX_QUEUED_BYTES:
             raise Overloaded("too many entries of this project wait to be written")
@@ -138,6 +139,12 @@ class Desk:
             or self._is_rotation_due()
             or self._is_behind
         )
+
+    def _refusal(self) -> LogdError | None:
+        """Why nothing can be taken now: too much waits to be frozen, and that fails. A new one each
+        time, as one that was raised holds on to the frames that it went through."""
+        failed = self.freezing_failed
+        return None if failed is None or not self._is_behind else type(failed)(*failed.args)
 
     @property
     def _is_behind(self) -> bool:
@@ -185,8 +192,9 @@ class Desk:
             with trio.move_on_at(quiet_at):
                 await self._wake.wait()
         while self._is_behind and self._may_freeze:
-            if self.freezing_failed is not None:
-                self._refuse_queued(self.freezing_failed)
+            refusal = self._refusal()
+            if refusal is not None:
+                self._refuse_queued(refusal)
             await self.wait_for_change()
 
     @property
