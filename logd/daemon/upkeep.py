@@ -47,16 +47,16 @@ class Upkeep:
 
     async def run(self) -> None:
         while True:
-            while self._due:
+            self._take_up_again()
+            if self._due:
                 await self._serve(self._due.popleft())
-                self._take_up_again()
+                continue
             self._wake = trio.Event()
             quiet_at = trio.current_time() + _QUIET_SECONDS
             with trio.move_on_at(min(self._later.values(), default=quiet_at)):
                 await self._wake.wait()
                 continue
             if self._later:
-                self._take_up_again()
                 continue
             with contextlib.suppress(Overloaded):  # no thread can be started: nothing rests
                 await self._threads.freeze.run(self._rest)

@@ -38,7 +38,9 @@ from logd.store.split_column import SplitColumn
 Int64s = npt.NDArray[np.int64]
 Rows = npt.NDArray[np.integer[Any]]
 
-_FEW_ROWS: Final = 8
+FEW_ROWS: Final = 8
+"""Of a chunk: for so many no column is put in order, and their entries are remembered one by one;
+those of more as a page."""
 _PAGE_ROWS: Final = 256
 
 T = TypeVar("T")
@@ -149,7 +151,7 @@ class ChunkReader:
 
     def times_at(self, rows: Rows) -> Int64s:
         """int64[rows], ns: the times of ascending rows."""
-        if not 0 < len(rows) <= _FEW_ROWS or self.cached_already(Part.TIMES) is not None:
+        if not 0 < len(rows) <= FEW_ROWS or self.cached_already(Part.TIMES) is not None:
             return self.times().at(rows)
         return self._time_steps().at(rows)
 
@@ -214,7 +216,7 @@ class ChunkReader:
 
     def _codes_at(self, kinds: Sequence[Part], rows: Int64s) -> list[list[int]]:
         """Of each column the codes of rows. For a few rows whole columns are not put in order."""
-        if len(rows) > _FEW_ROWS:
+        if len(rows) > FEW_ROWS:
             return [self.codes(kind)[rows].tolist() for kind in kinds]
         stored = list(map(self._stored_codes, kinds))
         numbers = rows.tolist()
@@ -330,7 +332,7 @@ class ChunkReader:
 
     def _messages_of_page(self, rows: Int64s) -> list[bytes]:
         """Those of rows; what is not remembered need not be, as the entries are."""
-        if len(rows) <= _FEW_ROWS:
+        if len(rows) <= FEW_ROWS:
             known = self.cached_already_each([("message", row) for row in rows.tolist()])
             if None not in known:
                 return cast(list[bytes], known)
@@ -374,7 +376,7 @@ class ChunkReader:
         `check()` is called between slices of work and raises to end it."""
         if len(rows) > _PAGE_ROWS:
             return self._read_entries(rows, check)
-        if len(rows) <= _FEW_ROWS:
+        if len(rows) <= FEW_ROWS:
             return self._remembered_entries(rows, check)
 
         def load() -> tuple[list[Entry], int]:
@@ -386,13 +388,13 @@ class ChunkReader:
     def _remembered_entries(self, rows: Int64s, check: Check) -> list[Entry]:
         """One by one: the next page may hold some of them."""
         numbers = rows.tolist()
-        found = self.cached_already_each([("entry", row) for row in numbers])
+        found = self._cache.peek_each(map(self.entry_key, numbers))
         if None in found:
             missing = [row for row, entry in zip(numbers, found, strict=True) if entry is None]
             entries = self._read_entries(np.array(missing, np.int64), check)
             read = dict(zip(missing, entries, strict=True))
             found = [
-                entry or self.cached(("entry", row), partial(_sized, read[row]))
+                entry or self._cache.get(self.entry_key(row), partial(_sized, read[row]))
                 for row, entry in zip(numbers, found, strict=True)
             ]
         return cast(list[Entry], found)

@@ -22,7 +22,7 @@ from logd.store.chunk_reader import ChunkReader
 from logd.store.chunk_values import Templates
 from logd.store.page import Check
 from logd.store.phrases import Gaps, find_phrase, joined, may_be_variable
-from logd.store.scan import WordSearch, candidate_texts
+from logd.store.scan import WordSearch, candidate_texts, checking
 from logd.store.selection import Bools
 from logd.store.split_column import SplitColumn
 from logd.store.static_metas import StaticMetas
@@ -33,7 +33,6 @@ _VERIFY_ROWS: Final = 1024
 _VERIFY_TEMPLATES: Final = 512
 _VERIFY_BYTES: Final = 64 << 10  # of templates
 _VERIFY_STEPS: Final = 1 << 20  # bytes of templates, as many times as the phrase has words
-_VERIFY_WORDS: Final = 64
 _SLOT: Final = (1 << SLOT_BITS) - 1
 
 
@@ -215,7 +214,6 @@ def _scan_metas(reader: ChunkReader, term: Term, found: Bools, check: Check) -> 
     column = reader.metas_column(scan=True)
     texts = reader.meta_texts if column is None else column.texts
     static = None if column is None else StaticMetas(column, term, check)
-    every = max(1, _VERIFY_WORDS // len(term.words))
     for block in range(reader.blocks()):
         check()
         within = reader.block_rows(block)
@@ -228,9 +226,8 @@ def _scan_metas(reader: ChunkReader, term: Term, found: Bools, check: Check) -> 
         for start in range(0, len(rows), _VERIFY_ROWS):
             check()
             some = rows[start : start + _VERIFY_ROWS]
-            for step, (row, meta) in enumerate(zip(some.tolist(), texts(some), strict=True)):
-                if step % every == 0:
-                    check()
+            metas = zip(some.tolist(), texts(some), strict=True)
+            for row, meta in checking(metas, term.words, check):
                 found[row] = matches(term, "", "", (), meta)
 
 

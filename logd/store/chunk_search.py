@@ -33,6 +33,7 @@ from logd.store.chunk_scans import (
 from logd.store.index import ProjectIndex
 from logd.store.page import Check
 from logd.store.phrases import may_be_static, may_be_variable
+from logd.store.scan import checking
 from logd.store.selection import (
     NONE,
     Bools,
@@ -53,7 +54,6 @@ Codes = npt.NDArray[np.integer[Any]]
 
 _NO_CODES = np.zeros(0, np.int64)
 _VERIFY_ROWS = 1024
-_VERIFY_WORDS = 64
 _FEW_ROWS = 16
 
 
@@ -188,13 +188,8 @@ class ChunkSearch:
         wanted: Callable[[Sequence[Word], bytes], bool],
     ) -> Bools:
         """bool[texts]: which are `wanted` for these words."""
-        every = max(1, _VERIFY_WORDS // len(words))
-        hits = np.zeros(len(texts), np.bool_)
-        for step, text in enumerate(texts):
-            if step % every == 0:
-                self._check()
-            hits[step] = wanted(words, text)
-        return hits
+        hits = [wanted(words, text) for text in checking(texts, words, self._check)]
+        return np.array(hits, np.bool_)
 
     def _by_text(self, kind: int, codes: Int64s) -> Selection:
         if not len(codes):

@@ -156,24 +156,23 @@ class ProjectIndex:
         """All of the change, or nothing of it. Raises StorageFull or StorageFailed."""
         while True:
             try:
-                if self._is_full(change):
-                    with self._readers.none():
-                        self._environment.set_mapsize(2 * self._environment.info()["map_size"])
-                else:
+                if self._put_whole(change):
                     return
+                with self._readers.none():
+                    self._environment.set_mapsize(2 * self._environment.info()["map_size"])
             except lmdb.DiskError as error:
                 raise StorageFull("no space is left for the index") from error
             except lmdb.Error as error:
                 raise StorageFailed(f"the index could not be written: {error}") from error
 
-    def _is_full(self, change: IndexChange) -> bool:
-        """Puts the change into the index; true where the map has no room for it."""
+    def _put_whole(self, change: IndexChange) -> bool:
+        """In one transaction; false where the map has no room for it, and nothing was put."""
         try:
             with self._environment.begin(write=True) as transaction:
                 self._put(transaction, change)
         except lmdb.MapFullError:
-            return True
-        return False
+            return False
+        return True
 
     def _put(self, transaction: lmdb.Transaction, change: IndexChange) -> None:
         for seq in change.removed:

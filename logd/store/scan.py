@@ -1,8 +1,8 @@
 """Looking for words in whole blocks of variables or texts, where no index covers them."""
 
 import itertools
-from collections.abc import Iterator, Sequence
-from typing import Any, Final
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, Final, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -18,10 +18,22 @@ Int64s = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
 Codes = npt.NDArray[np.integer[Any]]
 
+T = TypeVar("T")
+
 _NO_CODES: Final = np.zeros(0, np.int64)
 _LONG_WORD: Final = 5  # is seldom part of another
 _FEW_FOUND: Final = 16
 _CHECK_EVERY: Final = 128
+_CHECK_WORDS: Final = 64
+
+
+def checking(items: Iterable[T], words: Sequence[Word], check: Check) -> Iterator[T]:
+    """The same items, each of which is looked at for the words: `check()` is called between."""
+    every = max(1, _CHECK_WORDS // len(words))
+    for step, item in enumerate(items):
+        if step % every == 0:
+            check()
+        yield item
 
 
 def candidate_texts(folded: bytes, at: Int64s, needles: Sequence[bytes]) -> Int64s:

@@ -5,7 +5,7 @@ import contextlib
 import heapq
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
-from typing import Final, NamedTuple, TypeGuard
+from typing import NamedTuple, TypeGuard
 
 import msgspec
 import numpy as np
@@ -17,7 +17,7 @@ from logd.format.directory import ChunkRow
 from logd.query.ast import Filter
 from logd.query.cursor import filter_digest
 from logd.store.at_hand import Budget, NotAtHand
-from logd.store.chunk_reader import ChunkReader
+from logd.store.chunk_reader import FEW_ROWS, ChunkReader
 from logd.store.chunk_scans import Scanner, ScanNothing, may_scan
 from logd.store.chunk_search import ChunkSearch
 from logd.store.index import ProjectIndex
@@ -28,9 +28,6 @@ from logd.store.tail_search import TailAtHand, TailSearch
 from logd.store.term_keys import TermKeys
 
 Int64s = npt.NDArray[np.int64]
-
-_FEW_OF_A_CHUNK: Final = 8
-"""Rows: of more a chunk remembers the entries of a page together."""
 
 __all__ = ["Found", "Position", "Snapshot", "entry_at", "search", "search_at_hand"]
 
@@ -181,7 +178,7 @@ class _Listing:
         assert isinstance(known, _OfAllChunks)
         self._total = known.total
         stretches = list(runs(known.owners))
-        together = len(stretches) * _FEW_OF_A_CHUNK > len(known.rows)
+        together = len(stretches) * FEW_ROWS > len(known.rows)
         if together and self._add_remembered(known):
             return
         for start, stop in stretches:

@@ -21,14 +21,13 @@ from logd.format.slot_layout import SLOT_BITS, slot_keys
 from logd.format.templates import PLACEHOLDER
 from logd.query.ast import Term
 from logd.query.match import matches
-from logd.store.scan import WordSearch
+from logd.store.scan import WordSearch, checking
 from logd.store.selection import Bools
 from logd.store.split_column import SplitColumn
 
 Int64s = npt.NDArray[np.int64]
 
 _DIGITS: Final = "0123456789"
-_CHECK_WORDS: Final = 64
 _FEW_WORDS: Final = 8
 _SHORT_BYTES: Final = 1024
 _SLOT: Final = (1 << SLOT_BITS) - 1
@@ -68,10 +67,7 @@ class StaticMetas:
             self._unread = np.ones(len(folded), np.bool_)
             return
         possible = np.flatnonzero(np.logical_and.reduce(self._holding) & ~escaped)
-        every = max(1, _CHECK_WORDS // len(term.words))
-        for step, code in enumerate(possible.tolist()):
-            if step % every == 0:
-                check()
+        for code in checking(possible.tolist(), term.words, check):
             verdict = _judged(term, self._templates[code], self._stand_in, None)
             self._sure[code] = verdict is _Verdict.YES
             self._unread[code] = verdict is _Verdict.UNKNOWN

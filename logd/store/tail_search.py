@@ -3,8 +3,8 @@
 Like a chunk's, the rows are in the order of sequence.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, NoReturn, TypeVar, cast
+from collections.abc import Callable, Sequence
+from typing import Any, NoReturn, cast
 
 import msgspec
 import numpy as np
@@ -19,7 +19,7 @@ from logd.query.ast import Field, Term, Word, WordKind
 from logd.query.match import matches, matches_words
 from logd.store.at_hand import NotAtHand
 from logd.store.page import Check
-from logd.store.scan import candidate_texts
+from logd.store.scan import candidate_texts, checking
 from logd.store.selection import NONE, Bools, ByText, Rows, Selection, either
 from logd.store.tail import TailBlock
 from logd.store.term_keys import TermKeys
@@ -27,10 +27,7 @@ from logd.words import WORD_BYTE, fold
 
 Int64s = npt.NDArray[np.int64]
 
-T = TypeVar("T")
-
 _IS_WORD = np.frombuffer(WORD_BYTE, np.bool_)
-_CHECK_WORDS = 64
 _TERMS_REMEMBERED = 16
 _LARGEST_AT_HAND_BYTES = 4 << 20
 """Of a block: to find where the texts of a larger one begin takes a millisecond."""
@@ -224,7 +221,7 @@ class TailSearch:
     ) -> Selection:
         items = self._dictionary(kind).items
         hits = np.zeros(len(items), np.bool_)
-        for code, text in enumerate(self._checking(items, words)):
+        for code, text in enumerate(checking(items, words, self._check)):
             hits[code] = wanted(words, text)
         return ByText(kind, hits) if hits.any() else NONE
 
@@ -245,7 +242,7 @@ class TailSearch:
         """Of the rows that hold all words, those that hold them side by side."""
         texts = self._derived.messages(self._check)
         folded, at = texts.folded, texts.edges
-        for row in self._checking(np.flatnonzero(found).tolist(), words):
+        for row in checking(np.flatnonzero(found).tolist(), words, self._check):
             text = folded[at[row] : at[row + 1] - 1].decode()
             found[row] = matches_words(words, text)
 
@@ -255,18 +252,10 @@ class TailSearch:
         found = np.zeros(self.count, np.bool_)
         needles = [word.text.encode() for word in term.words]
         candidates = candidate_texts(folded, at, needles).tolist()
-        for position in self._checking(candidates, term.words):
+        for position in checking(candidates, term.words, self._check):
             meta = raw[at[position] : at[position + 1] - 1]
             found[position] = matches(term, "", "", (), meta)
         return Rows(found) if found.any() else NONE
-
-    def _checking(self, items: Iterable[T], words: Sequence[Word]) -> Iterator[T]:
-        """The same items, each of which is looked at for the words: `check` is called between."""
-        every = max(1, _CHECK_WORDS // len(words))
-        for step, item in enumerate(items):
-            if step % every == 0:
-                self._check()
-            yield item
 
 
 class TailAtHand(TailSearch):

@@ -29,6 +29,12 @@ async def store(daemon: Daemon, count: int) -> list[str]:
     return ids[::-1]
 
 
+def page_of(daemon: Daemon, limit: int) -> bytes:
+    """A request."""
+    path = f"/v1/projects/{daemon.project}/logs?limit={limit}"
+    return get(path, f"Authorization: Bearer {daemon.key}")
+
+
 async def content(daemon: Daemon, path: str) -> bytes:
     answer = await daemon.call("GET", path, daemon.key)
     assert answer.status_code == 200
@@ -52,13 +58,7 @@ async def test_large_pages_in_flight_are_as_many_as_the_memory_for_bodies_has_ro
 ) -> None:
     async with make_daemon(max_body_bytes=LIMIT, body_memory_bytes=2 * LIMIT - 1) as daemon:
         await store(daemon, 200)
-        large, small = (
-            get(
-                f"/v1/projects/{daemon.project}/logs?limit={limit}",
-                f"Authorization: Bearer {daemon.key}",
-            )
-            for limit in (1000, 10)
-        )
+        large, small = page_of(daemon, 1000), page_of(daemon, 10)
         async with connected(daemon) as first, connected(daemon) as second:
             await first.send_all(large)
             begun = bytes(await first.receive_some(100))  # and reads no more, for now
@@ -81,13 +81,7 @@ async def test_pages_that_are_not_read_leave_memory_for_entries_and_small_pages(
 ) -> None:
     async with make_daemon(max_body_bytes=LIMIT, body_memory_bytes=4 * LIMIT) as daemon:
         await store(daemon, 200)
-        large, small = (
-            get(
-                f"/v1/projects/{daemon.project}/logs?limit={limit}",
-                f"Authorization: Bearer {daemon.key}",
-            )
-            for limit in (1000, 1)
-        )
+        large, small = page_of(daemon, 1000), page_of(daemon, 1)
         async with AsyncExitStack() as stack:
             begun = 0
             for _ in range(4):
@@ -111,11 +105,7 @@ async def test_small_pages_that_are_not_read_are_bounded_too(make_daemon: Daemon
     memory = 4 * LIMIT
     async with make_daemon(max_body_bytes=LIMIT, body_memory_bytes=memory) as daemon:
         await store(daemon, 12)
-        logs, credential = (
-            f"/v1/projects/{daemon.project}/logs",
-            f"Authorization: Bearer {daemon.key}",
-        )
-        page = get(f"{logs}?limit=1000", credential)
+        logs, page = f"/v1/projects/{daemon.project}/logs", page_of(daemon, 1000)
         assert 0.8 * MIB < len(await content(daemon, f"{logs}?limit=1000")) < MIB
         async with AsyncExitStack() as stack:
             begun = []

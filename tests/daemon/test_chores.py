@@ -6,9 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import trio
 from live_daemon import Daemon, DaemonFactory
-from raw_http import PATIENCE_SECONDS
+from waiting import until
 
 import logd.run
 from logd.control.store import Control
@@ -44,11 +43,6 @@ class Fault:
 
         monkeypatch.setattr(owner, method, failing)
 
-    async def until_met(self, times: int) -> None:
-        with trio.fail_after(PATIENCE_SECONDS):
-            while self.times < times:  # noqa: ASYNC110  # no event comes of it
-                await trio.sleep(0.01)
-
 
 async def delete(daemon: Daemon) -> int:
     assert (
@@ -72,12 +66,10 @@ async def test_what_fails_is_tried_again_and_ends_nothing(
     async with make_daemon(data) as daemon:
         fault = Fault(monkeypatch, owner, method, error)
         assert await delete(daemon) == 204
-        await fault.until_met(3)
+        await until(lambda: fault.times >= 3)
         assert (await daemon.call("GET", "/livez")).status_code == 200
         fault.is_on = False
-        with trio.fail_after(PATIENCE_SECONDS):
-            while any((data / "projects").iterdir()):  # noqa: ASYNC110
-                await trio.sleep(0.01)
+        await until(lambda: not any((data / "projects").iterdir()))
 
 
 async def test_a_deleted_project_that_cannot_be_removed_keeps_no_daemon_from_starting(

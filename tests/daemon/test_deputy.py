@@ -10,6 +10,7 @@ import outcome
 import pytest
 import trio
 import trio.testing
+from waiting import until
 
 from logd.daemon.deputy import Deputy
 from logd.daemon.threads import Patience, WorkPool
@@ -71,12 +72,6 @@ class Held(Group):
 
 def nothing() -> None:
     return None
-
-
-async def until(done: Callable[[], bool]) -> None:
-    with trio.fail_after(LIMIT_SECONDS):
-        while not done():  # noqa: ASYNC110  # no event comes of it
-            await trio.sleep(0.005)
 
 
 @pytest.fixture

@@ -10,6 +10,7 @@ import pytest
 import trio
 from live_daemon import Daemon, DaemonFactory
 from raw_http import PATIENCE_SECONDS, connected, post_entry, read_answer
+from waiting import until
 
 from logd.daemon import queries
 from logd.errors import StorageFailed, StorageFull
@@ -56,14 +57,8 @@ class Disk:
         stored = await fill(daemon, 1)  # it is open
         self._fails = True
         stored += await fill(daemon, CHUNK_ENTRIES)
-        await until_reopened(self, 1)
+        await until(lambda: self.reopenings >= 1)
         return stored
-
-
-async def until_reopened(disk: Disk, times: int) -> None:
-    with trio.fail_after(PATIENCE_SECONDS):
-        while disk.reopenings < times:  # noqa: ASYNC110  # it happens in another thread
-            await trio.sleep(0.01)
 
 
 async def fill(daemon: Daemon, count: int) -> list[str]:
@@ -114,7 +109,7 @@ async def test_while_it_is_reopened_it_is_neither_read_nor_frozen(
         assert await statuses(daemon) == [503] * len(SEARCHES)
         disk.broken = True
         disk.may_go_on.set()
-        await until_reopened(disk, 3)
+        await until(lambda: disk.reopenings >= 3)
         assert await statuses(daemon) == [503] * len(SEARCHES)
         assert {path: path.stat().st_size for path in segments.iterdir()} == sizes
         disk.broken = False

@@ -9,6 +9,7 @@ import pytest
 import trio
 from live_daemon import Daemon, DaemonFactory
 from raw_http import PATIENCE_SECONDS, connected, post_entry, read_answer
+from waiting import until
 
 from logd.store.wal import WalWriter
 
@@ -50,15 +51,15 @@ class Wal:
         monkeypatch.setattr(WalWriter, "append", appending)
         monkeypatch.setattr(WalWriter, "sync", syncing)
 
-    async def hold(self, daemon: Daemon, projects: Sequence[tuple[str, str]]) -> None:
-        """Until the first of several syncs waits."""
-        with trio.fail_after(PATIENCE_SECONDS):
-            while not all(self.synced.values()):  # noqa: ASYNC110  # in another thread
-                await trio.sleep(0.01)
-            self.may_go_on.clear()
-            await store_in_each(daemon, projects)
-            while not self.held:  # noqa: ASYNC110
-                await trio.sleep(0.01)
+    async def hold(self, daemon: Daemon) -> list[str]:
+        """Projects that are due to be synced, the first of them being it."""
+        projects = await more_projects(daemon)
+        await store_in_each(daemon, projects)
+        await until(lambda: all(self.synced.values()))
+        self.may_go_on.clear()
+        await store_in_each(daemon, projects)
+        await until(lambda: self.held > 0)
+        return [project for project, _ in projects]
 
 
 async def more_projects(daemon: Daemon) -> list[tuple[str, str]]:
@@ -85,11 +86,9 @@ async def test_projects_may_be_deleted_while_others_are_synced(
 ) -> None:
     wal = Wal(monkeypatch)
     async with make_daemon(tmp_path / "data", **OPTIONS) as daemon:
-        projects = await more_projects(daemon)
-        await store_in_each(daemon, projects)
-        await wal.hold(daemon, projects)
+        projects = await wal.hold(daemon)
         async with trio.open_nursery() as nursery:
-            for project, _ in projects:
+            for project in projects:
                 path = f"/v1/orgs/{daemon.org}/projects/{project}"
                 nursery.start_soon(daemon.call, "DELETE", path, daemon.admin)
             await trio.sleep(0.2)  # those that are not being synced are gone
@@ -122,9 +121,7 @@ async def test_a_stop_syncs_what_was_answered_though_a_sync_is_under_way(
 ) -> None:
     wal = Wal(monkeypatch)
     async with make_daemon(tmp_path / "data", **OPTIONS) as daemon:
-        projects = await more_projects(daemon)
-        await store_in_each(daemon, projects)
-        await wal.hold(daemon, projects)
+        await wal.hold(daemon)
         daemon.stop.set()
         await trio.sleep(0.2)
         wal.may_go_on.set()

@@ -21,6 +21,7 @@ from raw_http import (
     read_to_end,
     request,
 )
+from waiting import until
 
 from logd.api.dispatch import Api
 from logd.daemon import queries
@@ -230,9 +231,7 @@ async def test_a_quiet_project_is_frozen_after_them(make_daemon: DaemonFactory) 
         await daemon.call("POST", "/v1/ingest", daemon.key, json=entries)
         for number in range(10):
             await store(daemon, stream, message=f"single {number}")
-        with trio.fail_after(20):
-            while not [*daemon.data.glob("projects/*/segments/*.seg")]:  # noqa: ASYNC110  # as below
-                await trio.sleep(SLOW_SECONDS)
+        await until(lambda: any(daemon.data.glob("projects/*/segments/*.seg")))
         assert len(await listed(daemon)) == 1000
 
 
