@@ -4,7 +4,7 @@ import contextlib
 import functools
 import logging
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Final
 
 import trio
@@ -74,29 +74,39 @@ class Upkeep:
         if desk.is_stopping or desk.project.failed:  # reopened, it comes again
             return
         desk.is_freezing = True
-        failure: Exception | None = None
         try:
-            await self._freeze(desk)
-            await self._merge(desk)
-        except (LogdError, OSError) as error:
-            failure = error
-            _log.error("project %s cannot be frozen yet: %s", desk.project_id, error)
-        except Exception as error:  # noqa: BLE001  # the root of the work on one project: the others go on
-            failure = error
-            _log.exception("BUG: project %s cannot be frozen", desk.project_id)
+            failure = await self._attempt(self._freeze, desk)
+            desk.freezing_failed = None if failure is None else _as_told(failure)
+            if failure is None:  # chunks that are not merged are in nobody's way
+                await self._attempt(self._merge, desk)
         finally:
             desk.is_freezing = False
-            desk.freezing_failed = None if failure is None else _as_told(failure)
             desk.changed()
             if desk.project.failed:
                 desk.look_again()
-        self.failures += failure is not None
         if not desk.project.waiting_freezes or desk.is_stopping:
             return
         if failure is None:
             self.add(desk)
         else:
             self._later[desk] = trio.current_time() + _RETRY_SECONDS
+
+    async def _attempt(
+        self, work: Callable[[Desk], Awaitable[None]], desk: Desk
+    ) -> Exception | None:
+        """Why it did not succeed, if it did not."""
+        try:
+            await work(desk)
+        except (LogdError, OSError) as error:
+            _log.error("project %s cannot be frozen or merged yet: %s", desk.project_id, error)
+            failure: Exception = error
+        except Exception as error:  # noqa: BLE001  # the root of the work on one project: the others go on
+            _log.exception("BUG: project %s cannot be frozen or merged", desk.project_id)
+            failure = error
+        else:
+            return None
+        self.failures += 1
+        return failure
 
     async def _freeze(self, desk: Desk) -> None:
         project = desk.project

@@ -1,4 +1,5 @@
-"""A project whose storage failed, until it is reopened; and one whose entries cannot be frozen."""
+"""A project whose storage failed, until it is reopened; and one whose entries cannot be frozen, or
+whose chunks cannot be merged."""
 
 import errno
 import threading
@@ -13,9 +14,10 @@ from raw_http import PATIENCE_SECONDS, connected, post_entry, read_answer
 from waiting import until
 
 from logd.daemon import queries
+from logd.daemon.desk import MAX_WAITING_FREEZES
 from logd.errors import StorageFailed, StorageFull
 from logd.store.index import IndexChange, ProjectIndex
-from logd.store.project import FreezeJob, Installation, Project
+from logd.store.project import FreezeJob, Installation, MergeJob, Project
 from logd.store.replay import Replay
 from logd.store.search import Found, search
 from logd.store.wal import WalContent
@@ -184,3 +186,37 @@ async def test_where_freezing_fails_for_good_entries_are_refused(
         fails = False
         await until_stored(daemon)
         assert set(stored) <= await listed(daemon)
+
+
+async def test_where_merging_fails_entries_are_taken(
+    make_daemon: DaemonFactory, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Those that wait to be frozen meanwhile will be."""
+    rotate, rotations, may_fail = Project.rotate, 0, threading.Event()
+
+    def rotating(project: Project) -> None:
+        nonlocal rotations
+        rotate(project)
+        rotations += 1
+
+    def merging(_project: Project, _job: MergeJob) -> Installation:
+        assert may_fail.wait(PATIENCE_SECONDS)
+        raise StorageFull("no space is left")
+
+    monkeypatch.setattr(Project, "rotate", rotating)
+    monkeypatch.setattr(Project, "prepare_merge", lambda _: MergeJob(()))
+    monkeypatch.setattr(Project, "run_merge", merging)
+    stored: list[str] = []
+
+    async with (
+        make_daemon(tmp_path / "data", chunk_entries=CHUNK_ENTRIES) as daemon,
+        trio.open_nursery() as nursery,
+    ):
+
+        async def fill_all() -> None:
+            stored.extend(await fill(daemon, 6 * CHUNK_ENTRIES))
+
+        nursery.start_soon(fill_all)
+        await until(lambda: rotations > MAX_WAITING_FREEZES + 1)  # one is a chunk by now
+        may_fail.set()
+    assert len(stored) == 6 * CHUNK_ENTRIES
