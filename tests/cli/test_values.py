@@ -42,7 +42,7 @@ def test_times_of_other_programs_are_known(text: str, time: str) -> None:
 
 @pytest.mark.parametrize(
     "text", ["", "now", "20260131", "12.5", "-1700000000", "nan", "inf", "1e30", "2026-02-30",
-             "99999999999999999999"],
+             "99999999999999999999", "1e9999", "1e1000000", "-1e1000000", "1e9999999999999999999"],
 )  # fmt: skip
 def test_what_is_no_time_is_none(text: str) -> None:
     assert time_of(text) is None

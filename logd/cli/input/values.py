@@ -61,7 +61,8 @@ def _epoch_time(text: str) -> str | None:
         number = decimal.Decimal(text)
     except decimal.InvalidOperation:
         return None
-    if not number.is_finite() or number < _FIRST_EPOCH:
+    # No ns is later than MAX_TS_NS, and 1e999999 as a whole number would take minutes.
+    if not number.is_finite() or not _FIRST_EPOCH <= number <= MAX_TS_NS:
         return None
     unit_ns = next((unit for below, unit in _UNITS if number < below), 1)
     ts_ns = int(number * unit_ns)
