@@ -30,14 +30,20 @@ class Channel:
     def __init__(
         self, url: str, key: str, *, timeout_seconds: float, retry_seconds: float, sleep: Sleep
     ) -> None:
+        """Raises ClientError where the address, the key or a proxy of the environment cannot be
+        used."""
         self._url = _checked(url)
         self._retry_seconds = retry_seconds
         self._sleep = sleep
-        self._http = httpx.Client(
-            headers={"Authorization": f"Bearer {key}"},
-            timeout=httpx.Timeout(timeout_seconds, connect=CONNECT_TIMEOUT_SECONDS),
-            verify=_trust(self._url),
-        )
+        headers = {"Authorization": f"Bearer {_checked_key(key)}"}
+        try:
+            self._http = httpx.Client(
+                headers=headers,
+                timeout=httpx.Timeout(timeout_seconds, connect=CONNECT_TIMEOUT_SECONDS),
+                verify=_trust(self._url),
+            )
+        except (ImportError, ValueError) as error:  # SOCKS needs a package of its own
+            raise ClientError(f"the proxy that the environment names: {error}") from error
 
     def close(self) -> None:
         self._http.close()
@@ -90,6 +96,13 @@ def _checked(url: str) -> str:
     if parsed.scheme not in ("http", "https") or not parsed.host:
         raise ClientError(f"{url!r} is not an address: http://HOST:PORT is expected")
     return url.rstrip("/")
+
+
+def _checked_key(key: str) -> str:
+    """Raises ClientError where it cannot be sent. The HTTP library would show it in its error."""
+    if not (key.isascii() and key.isprintable() and key.strip() == key != ""):
+        raise ClientError("the API key has characters that no key has, such as the end of a line")
+    return key
 
 
 def _retry_after(outcome: httpx.Response | Unreachable) -> str | None:

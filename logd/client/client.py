@@ -1,6 +1,7 @@
 """LogdClient: ingest, listing and counts of one project."""
 
 import time
+import urllib.parse
 from collections.abc import Iterable, Iterator, Sequence
 from types import TracebackType
 from typing import Final, Self
@@ -45,8 +46,9 @@ class LogdClient:
         retry_seconds: float = 60.0,
         sleep: Sleep = time.sleep,
     ) -> None:
+        """Raises ClientError where `url` or `key` cannot be used."""
         self.project_id = project_id
-        self._logs = f"/v1/projects/{project_id}/logs"
+        self._logs = f"/v1/projects/{urllib.parse.quote(project_id, safe='')}/logs"
         self._channel = Channel(
             url, key, timeout_seconds=timeout_seconds, retry_seconds=retry_seconds, sleep=sleep
         )

@@ -44,7 +44,7 @@ class LogdHandler(logging.Handler):
         exit_seconds: float = 5.0,
         compression: Compression = "none",
     ) -> None:
-        """Raises ClientError where `url` is not an address."""
+        """Raises ClientError where `url` or `key` cannot be used."""
         super().__init__(level)
         self._url, self._key, self._project_id = url, key, project_id
         self._tags = tuple(tags)

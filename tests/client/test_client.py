@@ -1,3 +1,4 @@
+import urllib.parse
 from collections.abc import Iterator
 
 import pytest
@@ -285,3 +286,35 @@ def test_stats_count_by_level(scripted: ScriptedDaemon) -> None:
         client.ingest([entry("one"), entry("two")])
         stats = client.stats()
     assert (stats.INFO, stats.ERROR, stats.total) == (2, 0, 2)
+
+
+@pytest.mark.parametrize(
+    "key", ["", "ldk_secret\n", "ldk_secret\r", "ldk_se cret\t", "ldk_\u043a\u043b"]
+)
+def test_a_key_that_cannot_be_sent_is_refused_at_once_and_not_shown(key: str) -> None:
+    with pytest.raises(ClientError, match="API key") as refused:
+        LogdClient("http://127.0.0.1:1", key, PROJECT)
+    assert "secret" not in str(refused.value)
+
+
+@pytest.mark.parametrize("project", ["a\r\n", "../..", "a?b#c", "\u00e9"])
+def test_a_project_that_is_none_stays_within_its_part_of_the_path(
+    scripted: ScriptedDaemon, project: str
+) -> None:
+    with LogdClient(scripted.url, KEY, project) as client:
+        client.list()
+    (request,) = scripted.requests
+    path, _, query = request.path.partition("?")
+    assert path.split("/")[:3] == ["", "v1", "projects"]
+    assert path.split("/")[4:] == ["logs"]
+    assert urllib.parse.unquote(path.split("/")[3]) == project
+    assert query == "limit=100"
+
+
+@pytest.mark.parametrize("proxy", ["socks5://127.0.0.1:1", "nonsense://127.0.0.1:1"])
+def test_a_proxy_that_cannot_be_used_is_an_error_of_the_client(
+    monkeypatch: pytest.MonkeyPatch, proxy: str
+) -> None:
+    monkeypatch.setenv("ALL_PROXY", proxy)
+    with pytest.raises(ClientError, match="proxy"):
+        LogdClient("http://127.0.0.1:1", KEY, PROJECT)
