@@ -1,11 +1,16 @@
+import csv
+import io
 from typing import Any
 
 import msgspec
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from logd.cli.errors import CommandError
 from logd.cli.input.csv_rows import Columns, CsvRows
 from logd.cli.input.entries import Defaults, Unreadable
+from logd.cli.input.source import MAX_LINE_BYTES
 
 DEFAULTS = Defaults("p", "web.csv")
 
@@ -96,3 +101,41 @@ def test_a_cell_without_end_is_refused() -> None:
 
 def test_blank_rows_are_no_entries() -> None:
     assert len(read("M\n\na\n\n", Columns(message="M"))) == 1
+
+
+def test_a_quote_within_a_cell_is_a_character() -> None:
+    text = 'M,x\n5" disk,1\nnext,2\n"7"" disk, ""new""",3\n"a"b,4\n"",5'
+    entries = read(text, Columns(message="M"))
+    messages = ['5" disk', "next", '7" disk, "new"', "ab", ""]
+    assert [entry["message"] for entry in entries] == messages
+    assert [entry["meta"]["x"] for entry in entries] == list("12345")
+
+
+@given(st.lists(st.lists(st.text('ab",\n;', max_size=6), min_size=2, max_size=2), max_size=4))
+def test_what_the_csv_module_writes_is_read_as_it_was(rows: list[list[str]]) -> None:
+    written = io.StringIO()
+    csv.writer(written, lineterminator="\n").writerows([["M", "x"], *rows])
+    entries = read(written.getvalue(), Columns(message="M"))
+    assert [[entry["message"], entry.get("meta", {})["x"]] for entry in entries] == rows
+
+
+def test_a_quote_without_end_takes_no_more_than_a_part_of_the_file() -> None:
+    rows = CsvRows(Columns(message="M"), DEFAULTS, 2026)
+    assert rows.entry(b"M") is None
+    assert rows.entry(b'"open') is None
+    filler = b"x" * 99
+    for _ in range(MAX_LINE_BYTES // 100):
+        assert rows.entry(filler) is None
+    with pytest.raises(Unreadable, match="no end, 10,487 lines"):
+        rows.entry(filler)
+    assert rows.entry(b"next") is not None
+    rows.end()
+
+
+def test_a_column_may_be_used_twice() -> None:
+    columns = Columns(message="A", source="A", time=("T", "T"), time_format="%Y %Y")
+    with pytest.raises(Unreadable, match="not a time"):
+        read("A,T\nboth,2026", columns)
+    (entry,) = read("A\nboth", Columns(message="A", source="A"))
+    assert (entry["message"], entry["source"]) == ("both", "both")
+    assert "meta" not in entry

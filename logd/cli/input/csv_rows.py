@@ -2,6 +2,7 @@
 
 import csv
 import datetime
+import re
 from collections.abc import Sequence
 from typing import Final
 
@@ -9,6 +10,7 @@ import msgspec
 
 from logd.cli.errors import CommandError
 from logd.cli.input.entries import Defaults, Unreadable, entry_json
+from logd.cli.input.source import MAX_LINE_BYTES
 from logd.cli.input.values import level_of, time_of
 
 _YEARS: Final = ("%Y", "%y", "%G", "%c", "%x")
@@ -34,15 +36,20 @@ class CsvRows:
         self._defaults = defaults
         self._this_year = this_year
         self._header: list[str] | None = None
-        self._open = ""
+        self._whole = _whole_cells(columns.delimiter)
+        self._open: list[str] = []
+        self._open_chars = 0
 
     def entry(self, line: bytes) -> bytes | None:
         """As `LineFormat`. Raises CommandError where the header lacks a column."""
-        self._open += line.decode("utf-8-sig" if self._header is None else "utf-8", "replace")
-        if self._open.count('"') % 2:
-            self._open += "\n"
+        text = line.decode("utf-8-sig" if self._header is None else "utf-8", "replace")
+        is_open = self._whole.fullmatch('"' + text if self._open else text) is None
+        self._open.append(text)
+        self._open_chars += len(text) + 1
+        if is_open:
+            self._check_open()
             return None
-        row, self._open = self._cells(self._open), ""
+        row = self._cells(self._closed())
         if self._header is None:
             self._header = self._checked(row)
             return None
@@ -52,6 +59,18 @@ class CsvRows:
         """As `LineFormat`."""
         if self._open:
             raise Unreadable("a quoted cell has no end")
+
+    def _check_open(self) -> None:
+        """A quote too many must not swallow the rest of the file. Raises Unreadable: the next line
+        begins a row."""
+        if self._open_chars > MAX_LINE_BYTES:
+            count = self._closed().count("\n") + 1
+            raise Unreadable(f"a quoted cell has no end, {count:,} lines are left out")
+
+    def _closed(self) -> str:
+        text = "\n".join(self._open)
+        self._open, self._open_chars = [], 0
+        return text
 
     def _cells(self, text: str) -> list[str]:
         try:
@@ -71,19 +90,17 @@ class CsvRows:
         if len(row) != len(self._header):
             raise Unreadable(f"{len(row)} cells, the header has {len(self._header)}")
         columns = self._columns
-        message = cells.pop(columns.message)
-        source = cells.pop(columns.source) if columns.source else None
         level = level_of(cells[columns.level]) if columns.level else None
-        if columns.level and level is not None:
-            del cells[columns.level]
-        timestamp = self._time(" ".join(cells.pop(name) for name in columns.time))
+        used = {columns.message, columns.source, *columns.time}
+        if level is not None:
+            used.add(columns.level)
         return entry_json(
             self._defaults,
-            message=message,
+            message=cells[columns.message],
             level=level,
-            source=source,
-            timestamp=timestamp,
-            meta=cells,
+            source=cells[columns.source] if columns.source else None,
+            timestamp=self._time(" ".join(cells[name] for name in columns.time)),
+            meta={name: cell for name, cell in cells.items() if name not in used},
         )
 
     def _time(self, text: str) -> str | None:
@@ -101,5 +118,13 @@ class CsvRows:
             text, form = f"{self._this_year} {text}", f"%Y {form}"
         try:
             return datetime.datetime.strptime(text, form).isoformat()
-        except ValueError:
+        except (ValueError, re.error):  # re.error: a directive comes twice
             return None
+
+
+def _whole_cells(delimiter: str) -> re.Pattern[str]:
+    """Of a line from the beginning of a cell on: whether its last cell ends with it, as the `csv`
+    module sees it. A quote within a cell that does not begin with one is a character."""
+    rest = f"[^{re.escape(delimiter)}]*+"
+    cell = rf'(?:"(?:[^"]++|"")*+"|(?!")){rest}'
+    return re.compile(f"{cell}(?:{re.escape(delimiter)}{cell})*+")
