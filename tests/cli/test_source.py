@@ -1,3 +1,4 @@
+import codecs
 import os
 import threading
 from collections.abc import Callable
@@ -44,6 +45,7 @@ def test_lines_are_numbered_and_lose_their_ends() -> None:
 def test_lines_do_not_depend_on_how_they_are_cut_on_the_way(blocks: list[bytes]) -> None:
     whole = b"".join(blocks)
     expected = [line.removesuffix(b"\r") for line in whole.split(b"\n")]
+    expected[0] = expected[0].removeprefix(codecs.BOM_UTF8)
     if whole.endswith(b"\n") or not whole:
         expected.pop()
     assert texts(through_pipe(*blocks)) == expected
@@ -84,6 +86,31 @@ def test_reading_ends_when_it_is_stopped() -> None:
     assert list(lines) == [Line(2, b"half")]
     os.close(read_end)
     os.close(write_end)
+
+
+def test_a_file_that_is_stopped_within_a_line_gives_no_half_of_it(tmp_path: Path) -> None:
+    file = tmp_path / "log"
+    file.write_bytes(b"seven..\n" + b"line\n" * READ_BYTES)
+    counts: list[int] = []
+    fd = os.open(file, os.O_RDONLY)
+    lines = texts([line for line in lines_of(fd, lambda: bool(counts), counts.append) if line])
+    os.close(fd)
+    assert sum(counts) == READ_BYTES
+    assert set(lines) == {b"seven..", b"line"}
+
+
+def test_a_file_that_is_read_to_its_end_gives_its_last_line(tmp_path: Path) -> None:
+    file = tmp_path / "log"
+    file.write_bytes(b"one\ntwo")
+    fd = os.open(file, os.O_RDONLY)
+    assert [line.text for line in lines_of(fd, never, lambda count: None) if line] == [
+        b"one", b"two",
+    ]  # fmt: skip
+    os.close(fd)
+
+
+def test_a_byte_order_mark_is_no_part_of_the_first_line() -> None:
+    assert texts(through_pipe(b"\xef\xbb\xbf{}\n\xef\xbb\xbfx\n")) == [b"{}", b"\xef\xbb\xbfx"]
 
 
 def test_what_is_read_of_a_file_is_counted(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """The lines of files and pipes, as they come, with memory for one line at a time."""
 
+import codecs
 import os
 import select
 import stat
@@ -28,19 +29,25 @@ def lines_of(
     fd: int, stopped: Callable[[], bool], count_bytes: Callable[[int], None]
 ) -> Iterator[Line | None]:
     """All lines until the end of the input or until `stopped()`; None, again and again, while
-    none comes. `count_bytes` is told what has been read. Raises OSError."""
+    none comes. `count_bytes` is told what has been read. Raises OSError.
+
+    Stopped within a line of a file, it leaves out what it has of that; what a pipe has given is
+    nowhere else, and the last of it a line.
+    """
     splitter = _Splitter()
-    for data in _blocks(fd, stopped):
+    waits = not stat.S_ISREG(os.fstat(fd).st_mode)
+    for data in _blocks(fd, stopped, waits):
         if data is None:
             yield None
-            continue
-        count_bytes(len(data))
-        yield from splitter.feed(data)
-    yield from splitter.end()
+        elif data:
+            count_bytes(len(data))
+            yield from splitter.feed(data)
+        else:
+            yield from splitter.end()
 
 
-def _blocks(fd: int, stopped: Callable[[], bool]) -> Iterator[bytes | None]:
-    waits = not stat.S_ISREG(os.fstat(fd).st_mode)
+def _blocks(fd: int, stopped: Callable[[], bool], waits: bool) -> Iterator[bytes | None]:
+    """The last one is empty, if it comes to the end."""
     poll = select.poll()
     poll.register(fd, select.POLLIN)
     while not stopped():
@@ -48,9 +55,11 @@ def _blocks(fd: int, stopped: Callable[[], bool]) -> Iterator[bytes | None]:
             yield None
             continue
         data = os.read(fd, READ_BYTES)
+        yield data
         if not data:
             return
-        yield data
+    if waits:
+        yield b""
 
 
 class _Splitter:
@@ -82,4 +91,6 @@ class _Splitter:
         whole = self._size <= MAX_LINE_BYTES
         self._number += 1
         self._parts, self._size = [], 0
+        if self._number == 1:
+            text = text.removeprefix(codecs.BOM_UTF8)  # else it would be no JSON, and in the text
         return Line(self._number, text[:-1] if text.endswith(b"\r") else text, whole)
