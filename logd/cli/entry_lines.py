@@ -9,6 +9,10 @@ from logd.client.client import decoded_entry
 
 _SOURCE_CHARS: Final = 16
 
+_ONE_LINE: Final = str.maketrans("\t\n\r", "   ")
+"""Tags and meta are kept as they were sent, maybe over several lines. Within JSON such characters
+stand between tokens only."""
+
 
 class EntryLines:
     """`terminal`: nothing in an entry may steer it. Without `json`, an entry is always one line."""
@@ -20,7 +24,7 @@ class EntryLines:
 
     def line(self, log: msgspec.Raw) -> str:
         if self._json:
-            text = bytes(log).decode()
+            text = bytes(log).decode().translate(_ONE_LINE)
             return escaped_json(text) if self._terminal else text
         return self._table_line(log)
 

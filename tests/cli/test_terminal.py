@@ -75,6 +75,15 @@ def test_json_is_as_it_came_except_on_a_terminal() -> None:
     assert msgspec.json.decode(shown) == msgspec.json.decode(entry)
 
 
+@pytest.mark.parametrize("terminal", [False, True])
+def test_json_is_one_line_however_it_was_sent(terminal: bool) -> None:
+    plain = log("a\nb", tags=["c"])
+    spread = msgspec.Raw(msgspec.json.format(plain, indent=2).replace(b"\n", b"\r\n\t"))
+    shown = EntryLines(json=True, terminal=terminal, colour=False).line(spread)
+    assert len(shown.splitlines()) == 1
+    assert msgspec.json.decode(shown) == msgspec.json.decode(plain)
+
+
 def test_colour_needs_a_terminal_and_nobody_who_is_against_it() -> None:
     assert wants_colour(Terminal(), None)
     assert not wants_colour(Terminal(), "1")
