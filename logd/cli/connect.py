@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from logd.cli.errors import WRONG_USE, CommandError
+from logd.cli.types import as_text
 from logd.config import Connection, load_connection
 
 if TYPE_CHECKING:
@@ -19,7 +20,9 @@ if TYPE_CHECKING:
 def add_connection_flags(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("daemon and project")
     group.add_argument("--url", help="address of the daemon (LOGD_URL; http://127.0.0.1:8514)")
-    group.add_argument("--project", metavar="ID", help="id of the project (LOGD_PROJECT)")
+    group.add_argument(
+        "--project", type=as_text, metavar="ID", help="id of the project (LOGD_PROJECT)"
+    )
     group.add_argument(
         "--key-file", metavar="FILE", help="file with the project's API key (LOGD_KEY_FILE)"
     )

@@ -41,6 +41,7 @@ _TIME_AGO: Final = re.compile(r"-\d+[a-z]+")
 
 def main(argv: Sequence[str] | None = None) -> int:
     """The exit code. `argv`: without the program's name."""
+    _open_closed_streams()
     given = list(_joined(sys.argv[1:] if argv is None else argv))
     arguments = command_line(*given[:1]).parse_args(given)
     try:
@@ -71,6 +72,14 @@ def command_line(command: str = "") -> argparse.ArgumentParser:
     for module in modules:
         importlib.import_module(f"logd.cli.{module}").add_commands(commands)
     return parser
+
+
+def _open_closed_streams() -> None:
+    """Where whoever started the command has closed some. Else a file that is opened gets the number
+    of one, and what is written to that goes there."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115
 
 
 def _joined(argv: Sequence[str]) -> Iterator[str]:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from logd.cli.connect import add_connection_flags, client_for
 from logd.cli.errors import OK, WRONG_USE, CommandError
+from logd.cli.types import as_text
 from logd.entry import LEVELS
 
 if TYPE_CHECKING:
@@ -30,7 +31,9 @@ def add_commands(commands: "Commands") -> None:
         description="List the entries of a project, newest first.",
         epilog="A search that begins with a dash follows two dashes: logd query -- '-debug'",
     )
-    query.add_argument("search", nargs="?", metavar="SEARCH", help="in the search language")
+    query.add_argument(
+        "search", type=as_text, nargs="?", metavar="SEARCH", help="in the search language"
+    )
     query.add_argument("--level", choices=LEVELS)
     query.add_argument("--from", dest="from_", metavar="TIME", help=f"inclusive; {_TIME_HELP}")
     query.add_argument("--to", metavar="TIME", help="exclusive; the same forms")

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 from logd.cli.connect import add_connection_flags, client_for
 from logd.cli.errors import FAILED, OK, WRONG_USE, CommandError
 from logd.cli.interrupt import Interrupt
+from logd.cli.types import as_text
 from logd.entry import LEVELS
 
 if TYPE_CHECKING:
@@ -40,12 +41,16 @@ def add_commands(commands: "Commands") -> None:
     )
     parser.add_argument("files", nargs="*", metavar="FILE", help="default, and -: standard input")
     parser.add_argument("--format", choices=FORMATS, default="auto", help="default: auto")
-    parser.add_argument("--source", help="where a line names none; default: the file's name")
+    parser.add_argument(
+        "--source", type=as_text, help="where a line names none; default: the file's name"
+    )
     parser.add_argument(
         "--level", default="INFO", choices=LEVELS,
         help="where a line names none; default: INFO",
     )  # fmt: skip
-    parser.add_argument("--tag", action="append", default=[], help="for every entry; repeatable")
+    parser.add_argument(
+        "--tag", type=as_text, action="append", default=[], help="for every entry; repeatable"
+    )
     _add_way_flags(parser)
     _add_csv_flags(parser)
     add_connection_flags(parser)
@@ -225,7 +230,7 @@ def _opened(name: str) -> Iterator[int]:
 
 
 def _label(name: str) -> str:
-    return "stdin" if name == _STDIN else os.path.basename(name)
+    return "stdin" if name == _STDIN else as_text(os.path.basename(name))
 
 
 def _total_bytes(inputs: Sequence[str]) -> int | None:

@@ -1,3 +1,5 @@
+import os
+import shlex
 import signal
 import subprocess
 from collections.abc import Iterator
@@ -48,6 +50,38 @@ def test_flags_give_source_level_and_tags(scripted: ScriptedDaemon, tmp_path: Pa
         {"projectId": PROJECT, "level": "WARN", "message": "one", "source": "web",
          "tags": ["a", "b"]}
     ]  # fmt: skip
+
+
+def test_names_that_are_not_utf8_are_taken_as_far_as_they_are_text(
+    scripted: ScriptedDaemon, tmp_path: Path
+) -> None:
+    file = os.fsencode(tmp_path) + b"/app\xff.log"
+    Path(os.fsdecode(file)).write_bytes(b"one\n")
+    assert main(["send", os.fsdecode(file), "--tag", os.fsdecode(b"t\xff")]) == 0
+    assert main(["send", os.fsdecode(file), "--source", os.fsdecode(b"s\xff")]) == 0
+    assert main(["query", os.fsdecode(b"\xff"), "--project", os.fsdecode(b"\xff")]) == 0
+    assert [(entry["source"], entry.get("tags")) for entry in scripted.stored] == [
+        ("app\ufffd.log", ["t\ufffd"]),
+        ("s\ufffd", None),
+    ]
+
+
+@pytest.mark.parametrize("closed", [">&-", "2>&-", ">&- 2>&-"])
+def test_closed_streams_keep_nothing_from_being_stored(
+    scripted: ScriptedDaemon, tmp_path: Path, closed: str
+) -> None:
+    line = f"{shlex.join(command('send', written(tmp_path, 'one')))} {closed}"
+    done = subprocess.run(["sh", "-c", line], env=connected(scripted), timeout=60, check=False)
+    assert done.returncode == 0
+    assert scripted.messages == ["one"]
+
+
+def test_standard_input_that_is_closed_is_empty(scripted: ScriptedDaemon) -> None:
+    line = f"{shlex.join(command('send'))} <&-"
+    done = subprocess.run(
+        ["sh", "-c", line], env=connected(scripted), capture_output=True, timeout=60, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, b"logd: 0 stored\n")
 
 
 def test_standard_input_is_the_default(scripted: ScriptedDaemon) -> None:
