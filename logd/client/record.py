@@ -57,7 +57,7 @@ def _meta(record: logging.LogRecord, cut: bool) -> Mapping[str, object]:
         "thread": _clean(str(record.threadName)),
     }
     extra = {
-        _clean(name): _json_of(value)
+        _clean(str(name)): _json_of(value)
         for name, value in record.__dict__.items()
         if name not in _STANDARD
     }
@@ -73,8 +73,15 @@ def _json_of(value: object) -> msgspec.Raw:
     """The value's JSON, or that of its repr where it has none."""
     try:
         return msgspec.Raw(msgspec.json.encode(value))
-    except (TypeError, ValueError, RecursionError):
-        return msgspec.Raw(msgspec.json.encode(_clean(repr(value))))
+    except Exception:  # noqa: BLE001  # whatever a value of the program does: the record counts
+        return msgspec.Raw(msgspec.json.encode(_clean(_repr_of(value))))
+
+
+def _repr_of(value: object) -> str:
+    try:
+        return repr(value)
+    except Exception as error:  # noqa: BLE001  # as above
+        return f"<{type(value).__name__}: its repr raises {type(error).__name__}>"
 
 
 def _clean(text: str) -> str:

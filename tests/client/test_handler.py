@@ -118,6 +118,33 @@ def test_values_without_json_are_sent_as_their_repr(
     assert scripted.stored[0]["meta"]["bad"] == "'\\udfff'"
 
 
+class Unspeakable:
+    def __repr__(self) -> str:
+        raise AttributeError("not set up yet")
+
+
+def nested(levels: int) -> list[Any]:
+    value: list[Any] = []
+    for _ in range(levels):
+        value = [value]
+    return value
+
+
+def test_values_without_a_repr_cost_no_record(
+    logger: logging.Logger, scripted: ScriptedDaemon
+) -> None:
+    handler = attach(logger, scripted)
+    extra: dict[Any, object] = {"odd": Unspeakable(), "deep": nested(5000), "big": 10**5000, 7: 1}
+    logger.info("all the same", extra=extra)
+    handler.flush()
+    assert scripted.messages == ["all the same"]
+    meta = scripted.stored[0]["meta"]
+    assert meta["odd"] == "<Unspeakable: its repr raises AttributeError>"
+    assert meta["deep"] == "<list: its repr raises RecursionError>"
+    assert meta["big"] == "<int: its repr raises ValueError>"
+    assert meta["7"] == 1
+
+
 def test_many_records_go_in_few_requests(logger: logging.Logger, scripted: ScriptedDaemon) -> None:
     handler = attach(logger, scripted, flush_seconds=60)
     for number in range(2500):
