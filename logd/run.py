@@ -5,6 +5,7 @@ serve   until asked to stop
 close   the listeners first, then requests in flight, then the storage
 """
 
+import contextlib
 import logging
 import os
 import resource
@@ -15,7 +16,7 @@ import sys
 import time
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager, contextmanager
-from functools import cache
+from functools import cache, partial
 from typing import Any, Final
 
 import msgspec
@@ -34,10 +35,11 @@ from logd.daemon.admin import open_admin_socket, serve_admin
 from logd.daemon.build_process import BuildProcess
 from logd.daemon.identity import Identity
 from logd.daemon.logs import Logs, open_logs
+from logd.daemon.threads import in_thread
 from logd.door import systemd
 from logd.door.limits import limits_of
 from logd.door.listener import Door, load_tls, open_listeners
-from logd.errors import LogdError
+from logd.errors import LogdError, Overloaded
 from logd.format.chunk import BLOCK_ENTRIES
 from logd.store.files import OsFiles
 from logd.store.layout import DataLayout
@@ -270,7 +272,8 @@ async def _say_alive(environ: Mapping[str, str]) -> None:
 async def _make_ready_for_other_scripts() -> None:
     """The table of capital letters beyond ASCII: its 20 ms belong neither into the start nor into
     the first query that needs it."""
-    await trio.to_thread.run_sync(fold, "\u00c9")
+    with contextlib.suppress(Overloaded):  # no thread: the query pays for it
+        await in_thread(partial(fold, "\u00c9"))
 
 
 async def _say_stopping(stop: trio.Event, environ: Mapping[str, str]) -> None:

@@ -1,9 +1,11 @@
 """Bytes that came, or were made, in pieces."""
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Final
 
-import trio
+from logd.daemon.threads import in_thread
+from logd.errors import Overloaded
 
 _INLINE_BYTES: Final = 1 << 20  # of fewer, joining does not let go of the interpreter's lock
 
@@ -13,7 +15,10 @@ async def joined(pieces: Sequence[bytes | bytearray]) -> bytes:
     fresh memory take tens of milliseconds."""
     if sum(map(len, pieces)) < _INLINE_BYTES:
         return b"".join(pieces)
-    return await trio.to_thread.run_sync(_join_many, pieces)
+    try:
+        return await in_thread(partial(_join_many, pieces))
+    except Overloaded:  # no thread: late is better than an answer that says that nothing was done
+        return b"".join(pieces)
 
 
 def _join_many(pieces: Sequence[bytes | bytearray]) -> bytes:

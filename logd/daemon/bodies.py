@@ -7,6 +7,7 @@ from typing import Final, TypeVar
 import msgspec
 import trio
 
+from logd.daemon.threads import in_thread
 from logd.entry import ProjectId, Seq
 from logd.format.body import (
     Batch,
@@ -88,8 +89,8 @@ async def decode_partial(
     project: ProjectId, body: bytes, received_ns: int, ndjson: bool, limiter: trio.CapacityLimiter
 ) -> Decoded:
     """The good entries. Raises InvalidBody."""
-    found = await trio.to_thread.run_sync(
-        lambda: decode_good_entries(body, project, received_ns, ndjson=ndjson), limiter=limiter
+    found = await in_thread(
+        lambda: decode_good_entries(body, project, received_ns, ndjson=ndjson), limiter
     )
     return Decoded(found.batch, found.count, found.kept, found.errors)
 
@@ -133,7 +134,7 @@ async def _inline_or_not(
     call: Callable[[], T], is_inline: bool, limiter: trio.CapacityLimiter
 ) -> T:
     """What `call()` returns or raises, called here or in a thread."""
-    return call() if is_inline else await trio.to_thread.run_sync(call, limiter=limiter)
+    return call() if is_inline else await in_thread(call, limiter)
 
 
 def _digests(key: str, body: bytes, ndjson: bool, partial: bool) -> Idempotency:

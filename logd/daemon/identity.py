@@ -14,6 +14,7 @@ import trio
 
 from logd.control.store import Control
 from logd.daemon.desks import Desks
+from logd.daemon.threads import in_thread
 from logd.entry import ProjectId
 from logd.errors import NoSuchProject, Overloaded, StorageFailed, StorageFull
 
@@ -35,9 +36,10 @@ class Identity:
         self._purging = trio.Lock()
 
     async def change(self, method: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """`method(*args, **kwargs)` in a worker thread; a method of `control`."""
+        """`method(*args, **kwargs)` in a worker thread; a method of `control`. Raises Overloaded
+        where no thread can be started."""
         call = functools.partial(method, *args, **kwargs)
-        return await trio.to_thread.run_sync(call, limiter=self._limiter)
+        return await in_thread(call, self._limiter)
 
     async def delete_project(self, caller: str, project_id: ProjectId, org_id: str) -> None:
         """The project, then its logs: their files are gone when this returns, or, where the disk

@@ -63,6 +63,16 @@ class Threads:
         self.query.close()
 
 
+async def in_thread(call: Callable[[], T], limiter: trio.CapacityLimiter | None = None) -> T:
+    """What `call()` returns or raises, in a thread of trio's. Not cancellable. Raises Overloaded
+    where none can be started, and then nothing was done."""
+    try:
+        result = await trio.to_thread.run_sync(outcome.capture, call, limiter=limiter)
+    except RuntimeError as error:  # not of the call, whose errors are captured
+        raise Overloaded("no thread can be started") from error
+    return result.unwrap()
+
+
 class WorkPool:
     """Threads that run calls to their end, whatever happens to the caller: for work that changes
     state. A call costs a third of what trio's general way costs, and single entries are

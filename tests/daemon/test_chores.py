@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import trio
 from live_daemon import Daemon, DaemonFactory
 from waiting import until
 
@@ -85,3 +86,30 @@ async def test_a_deleted_project_that_cannot_be_removed_keeps_no_daemon_from_sta
     fault.is_on = False
     async with make_daemon(data) as daemon:
         assert not any((data / "projects").iterdir())
+
+
+async def test_where_no_thread_can_be_started_the_daemon_goes_on(
+    make_daemon: DaemonFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(logd.run, "_CHORES_SECONDS", 0.05)
+    async with make_daemon() as daemon:
+        await daemon.call("PUT", "/v1/me", daemon.admin, json={"name": "Old"})
+        times = 0
+
+        async def refusing(*_args: object, **_more: object) -> None:
+            nonlocal times
+            times += 1
+            raise RuntimeError("can't start new thread")
+
+        with monkeypatch.context() as refused:
+            refused.setattr(trio.to_thread, "run_sync", refusing)
+            await until(lambda: times >= 3)
+            change = await daemon.call("PUT", "/v1/me", daemon.admin, json={"name": "New"})
+            entries = [daemon.entry(message="m" * 8000) for _ in range(1000)]
+            large = await daemon.call("POST", "/v1/ingest", daemon.key, json=entries)
+        for response in (change, large):
+            assert response.status_code == 503
+            assert response.json()["code"] == "overloaded"
+            assert "retry-after" in response.headers
+        change = await daemon.call("PUT", "/v1/me", daemon.admin, json={"name": "New"})
+        assert change.status_code == 200
