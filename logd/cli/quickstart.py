@@ -88,7 +88,8 @@ def _secrets(control: "Control", file: Path, *, anew: bool) -> Secrets:
 def _read(file: Path) -> Secrets | None:
     try:
         return msgspec.json.decode(file.read_bytes(), type=Secrets)
-    except (FileNotFoundError, msgspec.DecodeError):  # cut short by a crash: issue new ones
+    except (FileNotFoundError, msgspec.DecodeError, UnicodeDecodeError):
+        # There are none, or what a crash or an editor left of them: new ones are issued.
         return None
 
 

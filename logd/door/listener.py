@@ -50,12 +50,17 @@ async def open_listeners(
     addresses: Sequence[Address], inherited: Sequence[socket.socket]
 ) -> list[trio.SocketListener]:
     """Listening sockets: those that the service manager opened, else our own on `addresses`.
-    Raises OSError where an address cannot be had."""
+    Raises OSError that names the address that cannot be had."""
     if inherited:
         return [trio.SocketListener(trio.socket.from_stdlib_socket(one)) for one in inherited]
     listeners: list[trio.SocketListener] = []
     for address in addresses:
-        listeners += await trio.open_tcp_listeners(address.port, host=address.host, backlog=BACKLOG)
+        try:
+            listeners += await trio.open_tcp_listeners(
+                address.port, host=address.host, backlog=BACKLOG
+            )
+        except OSError as error:
+            raise OSError(error.errno, error.strerror or str(error), str(address)) from error
     return listeners
 
 

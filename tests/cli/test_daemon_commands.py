@@ -133,6 +133,7 @@ def test_quickstart_issues_new_secrets_where_the_kept_ones_are_lost_or_void(tmp_
         lambda: None,
         file.unlink,
         lambda: file.write_bytes(file.read_bytes()[:-5]),
+        lambda: file.write_bytes(file.read_bytes().replace(b"ldu_", b"\xff\xfe__")),
         lambda: file.write_text(file.read_text().replace("ldk_", "ldk_X")),
     ):
         spoil()
@@ -142,7 +143,7 @@ def test_quickstart_issues_new_secrets_where_the_kept_ones_are_lost_or_void(tmp_
     with quickstart(tmp_path, "--new-secrets") as served:
         seen.append(exported(served.output))
         assert run_logd("stats", env=environment(seen[-1])).returncode == 0
-    assert len({variables["LOGD_KEY"] for variables in seen}) == 5
+    assert len({variables["LOGD_KEY"] for variables in seen}) == 6
     assert len({variables["LOGD_PROJECT"] for variables in seen}) == 1
 
 
@@ -196,13 +197,15 @@ def test_the_unit_does_not_try_again_where_an_option_is_wrong(tmp_path: Path) ->
     assert f"RestartPreventExitStatus={made.returncode}\n" in UNIT.read_text()
 
 
-def test_an_address_in_use_is_one_line(tmp_path: Path) -> None:
+@pytest.mark.parametrize("command", ["serve", "quickstart"])
+def test_an_address_in_use_is_one_line_that_names_it(tmp_path: Path, command: str) -> None:
     with daemon(tmp_path / "data") as served:
         taken = served.url.removeprefix("http://")
-        second = run_logd("serve", "--data", str(tmp_path / "other"), "--listen", taken)
+        second = run_logd(command, "--data", str(tmp_path / "other"), "--listen", taken)
     assert second.returncode == 1
     assert "Traceback" not in second.stderr
     assert "ddress already in use" in second.stderr.splitlines()[-1]
+    assert taken in second.stderr.splitlines()[-1]
 
 
 def test_a_stopped_daemon_ends_with_0(tmp_path: Path) -> None:
