@@ -104,8 +104,10 @@ class Organisations(Ledger):
         with self._transaction() as change:
             org = self._peopled(change.state, caller, org_id)
             user = _member_of(change.state, org.id, user_id)
+            before = change.state.role(user.id, org.id)
             change.put(Membership(org.id, user.id, role))
-            _check_admin_left(change, org.id)
+            if before is Role.ADMIN:
+                _check_admin_left(change, org.id)
             return user, role
 
     def remove_member(self, caller: str, org_id: str, user_id: str) -> None:
@@ -123,7 +125,8 @@ class Organisations(Ledger):
                 project = change.state.projects.get(assignment.project_id)
                 if project is not None and project.org_id == org.id:
                     change.drop(assignment)
-            _check_admin_left(change, org.id)
+            if membership.role is Role.ADMIN:
+                _check_admin_left(change, org.id)
 
     def _managed(self, state: State, caller: str, org_id: str) -> Org:
         user, org = caller_of(state, caller), org_of(state, org_id)

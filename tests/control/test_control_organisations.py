@@ -189,6 +189,20 @@ def test_the_last_admin_can_neither_leave_nor_be_demoted(world: World) -> None:
         assert control.orgs_of(admin) == ((office.org, Role.MEMBER),)
 
 
+def test_members_may_leave_where_the_only_admin_is_disabled(world: World) -> None:
+    with world.open() as control:
+        office = Office(control)
+        org, member = office.org.id, office.member.id
+        control.update_user(office.root.id, office.admin.id, disabled=True)
+        control.update_member(office.root.id, org, member, Role.MEMBER)
+        control.remove_member(member, org, member)
+        assert control.orgs_of(member) == ()
+        with pytest.raises(LastAdmin):
+            control.remove_member(office.root.id, org, office.admin.id)
+        with pytest.raises(LastAdmin):
+            control.update_member(office.root.id, org, office.admin.id, Role.MEMBER)
+
+
 def test_a_disabled_admin_does_not_count(world: World) -> None:
     with world.open() as control:
         office = Office(control)
