@@ -99,7 +99,7 @@ def to_response(error: Exception, request_id: str) -> Response:
     return problem_response(
         status=row.status,
         code=row.code or _code(error),
-        detail=row.instead or str(error),
+        detail=row.instead or _detail(error),
         request_id=request_id,
         errors=_faults(error),
         headers=_headers(error, row),
@@ -166,6 +166,13 @@ def _code(error: Exception) -> str:
         ):
             return code
     raise AssertionError(f"BUG: {type(error).__name__} has no code")
+
+
+def _detail(error: Exception) -> str:
+    match error:
+        case control.InvalidField(field=field, detail=detail):
+            return f"{camel(field)}: {detail}"
+    return str(error)
 
 
 def _faults(error: Exception) -> tuple[Fault, ...]:

@@ -31,6 +31,14 @@ async def test_a_problem_has_all_members_of_rfc_9457(daemon: Daemon) -> None:
     }
 
 
+async def test_a_detail_names_the_field_as_it_is_on_the_wire(daemon: Daemon) -> None:
+    body = {"name": "late", "expiresAt": "2001-01-01"}
+    response = await daemon.call("POST", "/v1/me/tokens", daemon.admin, json=body)
+    assert response.status_code == 400
+    assert response.json()["detail"] == "expiresAt: must be in the future"
+    assert response.json()["errors"][0]["pointer"] == "/expiresAt"
+
+
 @pytest.mark.parametrize("sane", ["a", "A.b_c-9", "x" * 128])
 async def test_a_sane_request_id_is_echoed(daemon: Daemon, sane: str) -> None:
     response = await daemon.call("GET", "/nowhere", headers={"X-Request-Id": sane})
