@@ -18,6 +18,9 @@ MAX_BATCH_BYTES: Final = 4 * 1024 * 1024
 MAX_QUEUE_BYTES: Final = 64 * 1024 * 1024
 """Whatever the number of records: they may be 70 KB each."""
 
+_LAST_SECONDS: Final = 0.5
+"""For the thread to say what is lost, where the daemon had its time already."""
+
 
 class LogdHandler(logging.Handler):
     """Never blocks the program that logs, and never raises in it.
@@ -82,18 +85,22 @@ class LogdHandler(logging.Handler):
         with self._changed:
             self._hurried = True
             self._changed.notify_all()
-            self._changed.wait_for(lambda: not (self._queue or self._sending), self._exit_seconds)
+            emptied = self._changed.wait_for(
+                lambda: not (self._queue or self._sending), self._exit_seconds
+            )
+            self._waited_in_vain = not emptied
             self._hurried = False
 
     def close(self) -> None:
-        self.flush()
+        if not self._waited_in_vain:  # by `logging.shutdown`, a moment ago
+            self.flush()
         with self._changed:
             self._stopping.set()
             self._drop(len(self._queue), "the program ended before they could be sent")
             self._queue.clear()
             self._changed.notify_all()
         if self._thread.ident is not None:
-            self._thread.join(self._exit_seconds)
+            self._thread.join(_LAST_SECONDS if self._waited_in_vain else self._exit_seconds)
         else:
             self._client.close()
         super().close()
@@ -108,6 +115,7 @@ class LogdHandler(logging.Handler):
         self._dropped = 0
         self._said = ""
         self._hurried = False
+        self._waited_in_vain = False
         self._changed = threading.Condition()
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._send_all, name="logd-handler", daemon=True)
@@ -126,6 +134,7 @@ class LogdHandler(logging.Handler):
             if full or self._stopping.is_set():
                 self._drop(1, "the queue is full" if full else "the handler is closed")
                 return
+            self._waited_in_vain = False
             self._queue.append(entry)
             self._queue_bytes += len(entry)
             if self._thread.ident is None:

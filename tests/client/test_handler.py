@@ -3,6 +3,7 @@ import os
 import subprocess
 import sys
 import threading
+import weakref
 from collections.abc import Iterator
 from typing import Any
 
@@ -236,6 +237,12 @@ def test_closing_sends_what_waits_and_ends_the_thread(scripted: ScriptedDaemon) 
     assert "logd-handler" not in {thread.name for thread in threading.enumerate()}
 
 
+def join_senders() -> None:
+    for thread in threading.enumerate():
+        if thread.name == "logd-handler":
+            thread.join()
+
+
 def test_closing_does_not_wait_for_a_daemon_that_is_gone(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
@@ -246,9 +253,29 @@ def test_closing_does_not_wait_for_a_daemon_that_is_gone(
     logger.addHandler(handler)
     logger.info("never sent")
     handler.close()
-    for thread in threading.enumerate():
-        if thread.name == "logd-handler":
-            thread.join()
+    join_senders()
+    assert handler.dropped == 1
+    assert "log records are lost" in capsys.readouterr().err
+
+
+def test_the_end_of_a_program_waits_once_for_a_daemon_that_is_gone(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    gone = ScriptedDaemon()
+    gone.close()
+    handler = LogdHandler(gone.url, KEY, PROJECT, exit_seconds=0.05)
+    flush, flushes = handler.flush, 0
+
+    def counted() -> None:
+        nonlocal flushes
+        flushes += 1
+        flush()
+
+    monkeypatch.setattr(handler, "flush", counted)
+    handler.handle(logging.makeLogRecord({"name": "lost", "levelno": 20, "msg": "never sent"}))
+    logging.shutdown([weakref.ref(handler)])
+    join_senders()
+    assert flushes == 1
     assert handler.dropped == 1
     assert "log records are lost" in capsys.readouterr().err
 
