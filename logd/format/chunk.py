@@ -437,21 +437,27 @@ def _assemble(fields: tuple[int, ...], parts: Sequence[_EncodedPart]) -> tuple[C
 
 
 def head_size(data: bytes) -> int:
-    """Bytes of the head that begins with `data` (at least HEAD_BYTES). Raises ValueError."""
+    """Bytes of the head that begins with `data` (at least HEAD_BYTES). Raises ValueError.
+
+    So many are read before the checksum can tell, so a damaged size must not say any number.
+    """
     if len(data) < HEAD_BYTES or data[:4] != MARKER:
         raise ValueError("no chunk begins here")
-    return int(_HEAD.unpack_from(data)[3])
+    _, _, part_count, size, *_ = _HEAD.unpack_from(data)
+    if size != HEAD_BYTES + part_count * _ROW.size:
+        raise ValueError("chunk head: its size does not hold")
+    return int(size)
 
 
 def decode_head(data: bytes) -> ChunkHead:
     """The head at the beginning of `data`. Raises ValueError where it does not hold."""
     size = head_size(data)
     (
-        _, version, part_count, _, chunk_bytes, first_seq, count, block_entries,
+        _, version, _, _, chunk_bytes, first_seq, count, block_entries,
         min_ts_ns, max_ts_ns, debug, info, warn, error, source_bytes, _,
     ) = _HEAD.unpack_from(data)  # fmt: skip
-    if size != HEAD_BYTES + part_count * _ROW.size or size > len(data):
-        raise ValueError("chunk head: its size does not hold")
+    if size > len(data):
+        raise ValueError("chunk head: it is cut short")
     table = data[HEAD_BYTES:size]
     crc = crc32(table, crc32(data[: _HEAD.size]))
     if crc != _CRC.unpack_from(data, _HEAD.size)[0]:

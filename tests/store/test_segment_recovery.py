@@ -7,6 +7,7 @@ import msgspec
 import pytest
 from store_world import TINY, World, ask, entries, entry, new_world
 
+from logd.store.files import OsFile
 from logd.store.project import Project
 
 
@@ -276,6 +277,29 @@ def test_a_lost_index_keeps_a_damaged_chunk_aside() -> None:
         (copy,) = set_aside(world)
         assert copy.read_bytes() == data
         assert world.reopen().damage == ()
+
+
+def test_a_damaged_size_of_a_chunks_head_is_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It may say gigabytes, and memory is taken before the file tells that it has less."""
+    sizes = []
+    read = OsFile.read
+
+    def reading(file: OsFile, offset: int, size: int) -> bytes:
+        sizes.append(size)
+        return read(file, offset, size)
+
+    with new_world() as world:
+        frozen(world, 4, 5)
+        world.crash()
+        lose_the_index(world)
+        path = segments(world)[0]
+        data = bytearray(path.read_bytes())
+        data[56 + 11] ^= 0x80  # the highest byte
+        path.write_bytes(data)
+        monkeypatch.setattr(OsFile, "read", reading)
+        assert world.open().damage
+        assert world.seqs() == [4, 5, 6, 7, 8]
+        assert max(sizes) <= 1 << 20
 
 
 def test_a_lost_index_keeps_a_damaged_end_of_a_segment_aside() -> None:
