@@ -130,10 +130,10 @@ def _storage_error(error: OSError) -> StorageFull | StorageFailed:
 
 
 class WalContent(msgspec.Struct, frozen=True):
-    """What a WAL file holds. `data`: all of it; `spans`: the frames' sequence numbers; `end`: where
-    the last valid frame ends; `damage`: each place at which something is not a frame, `torn_bytes`
-    at the end, where nothing valid follows, apart, and apart from these `unwritten_bytes`, all of
-    them zero."""
+    """What a WAL file holds. `data`: all of it; `frames`: by sequence number, and `spans` those
+    numbers; `end`: where the last valid frame ends; `damage`: each place at which something is not
+    a frame, `torn_bytes` at the end, where nothing valid follows, apart, and apart from these
+    `unwritten_bytes`, all of them zero."""
 
     path: Path
     data: bytes
@@ -177,12 +177,12 @@ def _headless(path: Path, data: bytes, error: ValueError) -> WalContent:
 
 
 def _collect(path: Path, data: bytes, start: int) -> WalContent:
-    frames: list[codec.Frame] = []
+    found_at: list[tuple[int, codec.Frame]] = []
     damage: list[Corruption] = []
     torn = unwritten = 0
     for offset, found in codec.decode_frames(data, start):
         if isinstance(found, codec.Frame):
-            frames.append(found)
+            found_at.append((offset, found))
         elif found.torn:
             if data.count(0, offset) == found.length:
                 unwritten = found.length
@@ -191,12 +191,31 @@ def _collect(path: Path, data: bytes, start: int) -> WalContent:
         else:
             damage.append(Corruption(path, offset, f"{found.length} bytes are no frame"))
     end = len(data) - torn - unwritten
+    frames = _each_once(path, found_at, damage)
     spans = tuple(_spans(frames))
     return WalContent(path, data, tuple(frames), spans, end, tuple(damage), torn, unwritten)
 
 
+def _each_once(
+    path: Path, found: Sequence[tuple[int, codec.Frame]], damage: list[Corruption]
+) -> list[codec.Frame]:
+    """The frames, found at these offsets, by sequence number. A disk that writes to a wrong place
+    may leave one twice: what holds numbers of another is damage, or its entries would show
+    twice."""
+    frames: list[codec.Frame] = []
+    end = 0
+    for offset, frame in sorted(found, key=lambda each: each[1].first_seq):
+        if frame.first_seq < end:
+            reason = f"frame {frame.first_seq} has entries of another"
+            damage.append(Corruption(path, offset, reason))
+            continue
+        frames.append(frame)
+        end = frame.first_seq + frame.count
+    return frames
+
+
 def _spans(frames: Sequence[codec.Frame]) -> Iterator[Span]:
-    """In the order of the file; frames that follow each other are one."""
+    """Frames that follow each other are one."""
     start = stop = -1
     for frame in frames:
         if frame.first_seq != stop:

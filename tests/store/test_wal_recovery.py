@@ -153,6 +153,28 @@ def test_a_damaged_frame_in_the_middle_takes_nothing_else_with_it(frame: int, wi
         assert world.seqs() == [*kept, 8]
 
 
+@pytest.mark.parametrize("order", [[0, 1, 2, 1, 3], [0, 1, 3, 2], [0, 1, 1], [2, 3, 1, 0, 2]])
+def test_frames_at_a_wrong_place_show_each_entry_once(order: list[int]) -> None:
+    """As a disk may leave them that writes to another place than it was told."""
+    with new_world() as world:
+        for name in ("a", "b", "c", "d"):
+            world.store_entries(entries(name, 2))
+        world.crash()
+        path = only_wal(world)
+        whole = path.read_bytes()
+        edges = [*frame_starts(whole), len(whole)]
+        frames = [whole[edges[at] : edges[at + 1]] for at in order]
+        path.write_bytes(b"".join([whole[: edges[0]], *frames]))
+        project = world.open()
+        expected = sorted({2 * at + n for at in order for n in range(2)})
+        assert world.seqs() == expected
+        assert bool(project.damage) == (len(set(order)) < len(order))
+        assert world.store_entries([entry("next")]) == [expected[-1] + 1]
+        project.freeze()
+        assert world.reopen().damage == ()
+        assert world.seqs() == [*expected, expected[-1] + 1]
+
+
 def test_damage_is_set_aside_once_and_the_second_opening_finds_none() -> None:
     with new_world() as world:
         for name in ("a", "b", "c"):
