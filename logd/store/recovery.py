@@ -18,8 +18,9 @@ import msgspec
 
 from logd.entry import ProjectId, Seq
 from logd.errors import Corruption, Unreadable
-from logd.format.chunk import BuiltChunk, ChunkHead
+from logd.format.chunk import MAX_ENTRIES, BuiltChunk, ChunkHead
 from logd.format.directory import ChunkRow, row_of
+from logd.format.segment import HEADER_BYTES
 from logd.store.cache import PartCache
 from logd.store.chunk_index import rebuild_postings, rebuild_vocabulary
 from logd.store.damaged import Damaged
@@ -74,6 +75,7 @@ class _Recovery:
         self._segments = segments
         self._damaged = Damaged(files, layout)
         self._replay = Replay(files, layout, project, self._damaged)
+        self._lost_end = Seq(0)  # entries that are lost had numbers below it
 
     def run(self) -> Recovered:
         self._segments.refuse_newer()
@@ -81,8 +83,8 @@ class _Recovery:
         index, content = self._open_index()
         try:
             contents = self._replay.read()
-            rows = self._reconcile(index, content, contents)
-            runs, end, next_seq = self._replay.replay(contents, _frozen(content, rows))
+            rows, watermark = self._reconcile(index, content, contents)
+            runs, end, next_seq = self._replay.replay(contents, _frozen(watermark, rows))
         except BaseException:
             index.close()  # LMDB opens nothing twice: the next try would take it for damaged
             raise
@@ -106,6 +108,7 @@ class _Recovery:
             content = index.content()
             if self._is_trusted(content):
                 return index, content
+            self._lost_end = _known_end(content)
             index.close()
             self._files.remove_tree(self._layout.index)
         except Corruption as error:
@@ -131,14 +134,15 @@ class _Recovery:
 
     def _reconcile(
         self, index: ProjectIndex, content: IndexContent, wals: Sequence[WalContent]
-    ) -> list[ChunkRow]:
-        """The rows of all chunks there are; the index and the files agree when this returns."""
+    ) -> tuple[list[ChunkRow], Seq]:
+        """(the rows of all chunks there are, the watermark); the index and the files agree when
+        this returns."""
         names, rows = self._segments.names(), list(content.rows)
         ends = _ends(rows)
         beyond = [n for n in names if n not in ends or self._segments.size(n) > ends[n]]
         unknown, damaged = self._scan(beyond, ends)
         in_wal = [span for wal in wals for span in wal.spans]
-        elsewhere = joined([*in_wal, *_frozen(content, rows)])
+        elsewhere = joined([*in_wal, *_frozen(content.watermark, rows)])
         adopted, unreadable = self._adopt(index, unknown, elsewhere)
         ends |= _ends(adopted)
         for name in beyond:
@@ -148,9 +152,21 @@ class _Recovery:
             self._cut(name, ends.get(name), keep=keep or name in unreadable)
             if content.watermark is None:
                 self._damaged.found += damaged.get(name, ())
-        if content.watermark is None:
-            index.apply(IndexChange(watermark=_watermark(adopted, in_wal)))
-        return sorted([*rows, *adopted], key=lambda row: row.first_seq)
+        watermark = content.watermark
+        if watermark is None:
+            self._note_lost(unknown, damaged)
+            watermark = _watermark(adopted, in_wal, self._lost_end)
+            index.apply(IndexChange(watermark=watermark))
+        return sorted([*rows, *adopted], key=lambda row: row.first_seq), watermark
+
+    def _note_lost(
+        self, chunks: Sequence[_Unknown], damaged: dict[SegmentName, list[Corruption]]
+    ) -> None:
+        """Numbers of chunks that cannot be read are not given out again: somebody may know them."""
+        faults = [fault for of_file in damaged.values() for fault in of_file]
+        lost = sum(fault.offset >= HEADER_BYTES for fault in faults)  # as a rule a chunk each
+        end = max([self._lost_end, *(chunk.head.next_seq for chunk in chunks)])
+        self._lost_end = Seq(end + lost * MAX_ENTRIES)
 
     def _scan(
         self, names: Sequence[SegmentName], ends: dict[SegmentName, int]
@@ -226,6 +242,10 @@ def _name_of(row: ChunkRow) -> SegmentName:
     return row.segment_seq, row.segment_number
 
 
+def _known_end(content: IndexContent) -> Seq:
+    return max([content.watermark or Seq(0), *(row.next_seq for row in content.rows)])
+
+
 def _ends(rows: Sequence[ChunkRow]) -> dict[SegmentName, int]:
     """Where the last of the chunks ends in each segment file."""
     ends: dict[SegmentName, int] = {}
@@ -234,14 +254,14 @@ def _ends(rows: Sequence[ChunkRow]) -> dict[SegmentName, int]:
     return ends
 
 
-def _watermark(rows: Sequence[ChunkRow], in_wal: Sequence[Span]) -> Seq:
+def _watermark(rows: Sequence[ChunkRow], in_wal: Sequence[Span], lost_end: Seq) -> Seq:
     """Of a rebuilt index: below it nothing waits in the WAL."""
     frozen = joined((row.first_seq, row.next_seq) for row in rows)
     waiting = [start for span in in_wal for start, _ in outside(span, frozen)]
-    return Seq(min([*waiting, frozen[-1][1]])) if frozen else Seq(0)
+    return Seq(min([*waiting, max([lost_end, *(stop for _, stop in frozen)])]))
 
 
-def _frozen(content: IndexContent, rows: Sequence[ChunkRow]) -> list[Span]:
+def _frozen(watermark: Seq | None, rows: Sequence[ChunkRow]) -> list[Span]:
     """What is in chunks, or was: all that the index ever knew, and what was adopted."""
-    below = [(0, int(content.watermark))] if content.watermark else []
+    below = [(0, int(watermark))] if watermark else []
     return joined([*below, *((int(row.first_seq), int(row.next_seq)) for row in rows)])

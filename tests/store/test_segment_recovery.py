@@ -1,6 +1,7 @@
 """What becomes of a freeze or a merge that was cut short, and of segments whose index is lost."""
 
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
@@ -244,6 +245,41 @@ def test_a_missing_segment_file_is_reported_and_the_rest_is_served() -> None:
         assert world.seqs() == [4, 5, 6, 7, 8, 9, 10]
         assert len(project.damage) == 1
         assert world.store_entries([entry("next")]) == [11]
+
+
+def change_a_head(path: Path) -> None:
+    data = bytearray(path.read_bytes())
+    data[56 + 20] ^= 1
+    path.write_bytes(data)
+
+
+def change_a_column(path: Path) -> None:
+    data = bytearray(path.read_bytes())
+    data[-len(data) // 3] ^= 1
+    path.write_bytes(data)
+
+
+def shorten(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:-40])
+
+
+@pytest.mark.parametrize("damage", [Path.unlink, change_a_head, change_a_column, shorten])
+def test_numbers_of_lost_chunks_are_not_given_out_again(damage: Callable[[Path], None]) -> None:
+    with new_world() as world:
+        frozen(world, 4, 5)
+        world.crash()
+        damage(segments(world)[-1])
+        if damage is not Path.unlink:  # of a missing file only the index knows
+            lose_the_index(world)
+        for _ in range(2):  # at the second opening nothing tells of it any more
+            project = world.open()
+            assert world.seqs() == [0, 1, 2, 3]
+            world.close()
+        world.open()
+        assert project.damage == ()
+        assert world.store_entries([entry("next")])[0] >= 9
+        world.reopen()
+        assert len(world.seqs()) == 5
 
 
 def test_a_shortened_segment_file_is_reported_by_the_query_that_needs_it() -> None:
