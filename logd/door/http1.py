@@ -277,6 +277,8 @@ def check_head(request: h11.Request) -> None:
     """What h11 accepts and we don't. Raises BadHead."""
     if not request.http_version.startswith(b"1."):
         raise _refusal(505)
+    if request.method != request.method.upper():  # Hypercorn would take `head` for HEAD, h11 not
+        raise BadHead(400, "malformed_request", "methods are in upper case")
     names = [name for name, _ in request.headers]
     if b"transfer-encoding" in names:
         if b"content-length" in names:

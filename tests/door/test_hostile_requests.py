@@ -181,6 +181,8 @@ async def test_transfer_encoding_in_http_1_0_is_refused(daemon: Daemon) -> None:
         (b"GET ftp://a/livez HTTP/1.1\r\nHost: a\r\n\r\n", 400),
         (b"CONNECT test:443 HTTP/1.1\r\nHost: a\r\n\r\n", 400),
         (b"CONNECT HTTP/1.1\r\nHost: a\r\n\r\n", 400),
+        (b"head /livez HTTP/1.1\r\nHost: a\r\n\r\n", 400),  # methods know upper from lower case
+        (b"Get /livez HTTP/1.1\r\nHost: a\r\n\r\n", 400),
         (b"GET /livez HTTP/3.7\r\nHost: a\r\n\r\n", 505),
         (b"POST /v1/ingest HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: gzip\r\n\r\n", 501),
         (b"GET /livez HTTP/1.1\r\nHost: a\r\nX: " + b"a" * 40_000 + b"\r\n\r\n", 431),
