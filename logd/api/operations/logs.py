@@ -15,7 +15,7 @@ from logd.timestamps import parse_timestamp
 
 DEFAULT_LIMIT: Final = 100
 MAX_LIMIT: Final = 1000
-_LOST_PLUS: Final = re.compile(r"(.*\d\d:\d\d(?:\.\d+)?) (\d\d:\d\d)")
+_LOST_PLUS: Final = re.compile(r"(.*\d\d:\d\d(?:\.\d+)?) (\d\d:?\d\d)")
 _LONGEST_INSTANT_CHARS: Final = 64  # no timestamp has as many; the pattern takes its time for more
 
 
