@@ -1,6 +1,6 @@
 """The wire's structs of log entries, and the way from stored entries to them."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Final, Literal
 
 import msgspec
 from msgspec import UNSET, Meta, Raw, UnsetType
@@ -12,8 +12,8 @@ from logd.format.logid import log_id
 from logd.timestamps import format_timestamp
 
 
-class IngestEntry(Sent, frozen=True):
-    """What ingest takes. `format/body.py` reads it; this says it in the OpenAPI document."""
+class IngestEntry(Sent, frozen=True):  # to be described; `format/body.py` reads it
+    """A log entry to be stored."""
 
     project_id: Uuid
     level: LevelName
@@ -59,8 +59,12 @@ class PartialReceipt(Wire, frozen=True):
     errors: tuple[EntryFault, ...]
 
 
-class LogEntry(Wire, frozen=True, gc=False):
-    """`tags` and `meta` are the JSON texts as they were sent."""
+_SENT_TAGS: Final = {"type": "array", "items": {"type": "string"}}
+_SENT_META: Final = {"type": "object"}
+
+
+class LogEntry(Wire, frozen=True, gc=False):  # raw: tags and meta leave as the JSON that came
+    """A stored log entry, as it was sent; `ts` is its timestamp, in UTC."""
 
     id: str
     project_id: Uuid
@@ -68,8 +72,8 @@ class LogEntry(Wire, frozen=True, gc=False):
     message: str
     source: str
     ts: Instant
-    tags: Raw
-    meta: Raw
+    tags: Annotated[Raw, Meta(extra_json_schema=_SENT_TAGS)]
+    meta: Annotated[Raw, Meta(extra_json_schema=_SENT_META)]
 
 
 class LogPage(Wire, frozen=True):
@@ -111,7 +115,7 @@ class IngestParameters(Sent, frozen=True):
 
 class ListParameters(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     level: LevelName | UnsetType = UNSET
-    search: Annotated[str, Meta(description="the search language, see docs/api.md")] = ""
+    search: Annotated[str, Meta(description="the search language, see docs/search.md")] = ""
     from_: Annotated[Instant | UnsetType, Meta(description="inclusive")] = msgspec.field(
         name="from", default=UNSET
     )

@@ -286,7 +286,16 @@ ROUTES: Final[tuple[Route, ...]] = (
         access=Access.READ,
         query=log_schema.ListParameters,
         response=log_schema.LogPage,
-        codes={400: ("cursor_mismatch", "invalid_level", "invalid_limit", "invalid_timestamp")},
+        codes={
+            400: (
+                "bad_cursor",
+                "cursor_mismatch",
+                "from_after_to",
+                "invalid_level",
+                "invalid_limit",
+                "invalid_timestamp",
+            )
+        },
     ),
     _read(
         _LOGS + "/stats",

@@ -79,6 +79,12 @@ def test_query_parameters_are_described_with_their_wire_names() -> None:
     ]
 
 
+def test_an_entry_as_listed_says_of_what_type_its_fields_are() -> None:
+    fields = described()["components"]["schemas"]["LogEntry"]["properties"]
+    assert fields["tags"] == {"type": "array", "items": {"type": "string"}}
+    assert fields["meta"] == {"type": "object"}
+
+
 def test_every_route_and_code_is_in_the_documentation() -> None:
     page = (Path(__file__).parents[2] / "docs" / "api.md").read_text()
     assert [route.name for route in ROUTES if f"`{route.name}`" not in page] == []
