@@ -102,7 +102,7 @@ def read_json(body: bytes, kind: type[T]) -> T:
 
 
 _MISSING: Final = re.compile(r"Object missing required field `(.*?)`")
-_UNKNOWN: Final = re.compile(r"Object contains unknown field `(.*?)`", re.DOTALL)
+_UNKNOWN: Final = re.compile(r"Object contains unknown field `(.*)`", re.DOTALL)
 _WHERE: Final = re.compile(r" - at `\$(.*)`$", re.DOTALL)
 _STEP: Final = re.compile(r"\.([^.\[]+)|\[(\d+|\.\.\.)\]")
 

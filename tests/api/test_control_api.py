@@ -95,6 +95,7 @@ async def test_a_slug_is_taken_once_on_the_whole_server(daemon: Daemon) -> None:
         ({"name": None, "slug": "a"}, "/name"),
         ({"name": "A", "slug": "a", "nmae": "A"}, "/nmae"),
         ({"name": "A", "slug": "a", "a/b~": 1}, "/a~1b~0"),
+        ({"name": "A", "slug": "a", "a`b`": 1}, "/a`b`"),
         ({"name": "", "slug": "a"}, "/name"),
         ({"name": "A", "slug": "not a slug"}, "/slug"),
         ([], ""),
