@@ -145,6 +145,7 @@ async def serve(
     """
     cores = len(os.sched_getaffinity(0))
     with _data_directory(config) as layout, _control(layout) as control:
+        told = _tell_damage(control)
         async with _logs(config, layout, cores) as logs, trio.open_nursery() as nursery:
             identity = Identity(control, logs.desks)
             services = Services(
@@ -170,7 +171,7 @@ async def serve(
             listeners = await open_listeners(config.listen, _inherited(config, environ))
             admin = open_admin_socket(layout.admin_socket)
             nursery.start_soon(serve_admin, admin, identity)
-            nursery.start_soon(_chores, identity)
+            nursery.start_soon(_chores, identity, told)
             running = Running(tuple(_url(config, one) for one in listeners))
             log.info("serving %s on %s", config.data, ", ".join(running.urls))
             _notify(environ, systemd.READY)
@@ -242,9 +243,19 @@ def _make_app(api: Api, nursery: trio.Nursery) -> Any:
     return app
 
 
-async def _chores(identity: Identity) -> None:
+def _tell_damage(control: Control, told: int = 0) -> int:
+    """What was found damaged of the control data, but for the first `told` faults; how many there
+    are. Before anything else can end the start: what was mended is not found again."""
+    damage = control.damage
+    for sentence in damage[told:]:
+        log.error("control data: %s", sentence)
+    return len(damage)
+
+
+async def _chores(identity: Identity, told: int) -> None:
     """What the control data need now and then. What fails, as on a full disk, is tried again."""
     while True:
+        told = _tell_damage(identity.control, told)
         await identity.purge_doomed()
         try:
             await identity.change(identity.control.flush_last_used)

@@ -1,6 +1,7 @@
 """A data directory without a daemon: its owner is this process, for a moment."""
 
 import os
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -36,11 +37,14 @@ def owned(data: Path, *, create: bool = False) -> Iterator[DataLayout]:
 
 @contextmanager
 def owned_control(data: Path) -> "Iterator[Control]":
-    """The control data, in a directory that is made if need be."""
+    """The control data, in a directory that is made if need be. Damage is told on stderr: it is
+    mended here, so that the next daemon finds nothing to tell."""
     from logd.control.store import Control
 
     with (
         owned(data, create=True) as layout,
         Control.open(layout.control, clock=time.time_ns, random_bytes=os.urandom) as control,
     ):
+        for sentence in control.damage:
+            sys.stderr.write(f"logd: control data: {sentence}\n")
         yield control

@@ -259,6 +259,38 @@ def test_damage_to_the_control_data_is_found_and_exits_with_1(tmp_path: Path) ->
     assert journal.read_bytes() == content
 
 
+def damage_the_control_data(data: Path) -> None:
+    """After a clean stop: a frame of the journal, and the copy from which it could be restored."""
+    journal = data / "control" / "journal.log"
+    content = bytearray(journal.read_bytes())
+    content[len(content) // 2] ^= 0xFF
+    journal.write_bytes(content)
+    (data / "control" / "control.mdb").unlink()
+
+
+def test_what_is_lost_of_the_control_data_is_in_the_log(tmp_path: Path) -> None:
+    data = tmp_path / "logd-data"
+    with quickstart(tmp_path) as served:
+        served.stop()
+    damage_the_control_data(data)
+    with daemon(data) as served:
+        assert re.search(r"ERROR logd: control data: the journal's bytes .*: lost", served.output)
+        served.stop()
+    with daemon(data) as served:
+        assert "control data" not in served.output
+
+
+def test_a_command_that_mends_the_control_data_says_what_is_lost(tmp_path: Path) -> None:
+    data = tmp_path / "logd-data"
+    with quickstart(tmp_path) as served:
+        served.stop()
+    damage_the_control_data(data)
+    made = run_logd("user", "add", "ann@example.com", "--data", str(data))
+    assert made.returncode == 0
+    assert re.fullmatch(r"ldu_\w+\n", made.stdout)
+    assert re.search(r"^logd: control data: the journal's bytes .*: lost$", made.stderr, re.M)
+
+
 @pytest.mark.parametrize("action", ["check", "reindex"])
 def test_what_is_no_data_directory_is_left_alone(tmp_path: Path, action: str) -> None:
     done = run_logd(action, "--data", str(tmp_path))
