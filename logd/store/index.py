@@ -12,6 +12,8 @@ inside one call, in one thread.
 """
 
 import contextlib
+import errno
+import os
 import struct
 import threading
 import zlib
@@ -27,6 +29,7 @@ from logd.errors import Corruption, StorageFailed, StorageFull, UnsupportedForma
 from logd.format.chunk import BuiltChunk
 from logd.format.directory import ChunkRow, decode_row, encode_row
 from logd.store import index_file
+from logd.store.files import NO_SPACE
 
 VERSION: Final = 1
 _META_KEY: Final = b"m"
@@ -34,6 +37,8 @@ _META: Final = struct.Struct("<IQ")
 _KEY: Final = struct.Struct(">cQ")
 _FIRST_MAP_BYTES: Final = 64 << 20
 _DATA_NAME: Final = "data.mdb"
+_SHORTAGES: Final = (errno.EMFILE, errno.ENFILE, errno.ENOMEM, *NO_SPACE)
+"""Where the system lacks something for a while. They say nothing of the file."""
 
 
 class IndexChange(msgspec.Struct, frozen=True):
@@ -91,7 +96,7 @@ class ProjectIndex:
     def __init__(self, directory: Path, *, read_only: bool = False) -> None:
         """Open or create it; `read_only`: nothing is written, not even a lock, so nobody else may
         have it open. Raises Corruption if it must be rebuilt, UnsupportedFormat if a newer program
-        wrote it (nothing was written then)."""
+        wrote it (nothing was written then), OSError if it can be had another time."""
         self._directory = directory
         self._readers = _ReaderGate()
         if index_file.size_bytes(directory / _DATA_NAME):
@@ -114,6 +119,8 @@ class ProjectIndex:
                 lock=not read_only,
             )
         except lmdb.Error as error:
+            if error.code in _SHORTAGES:
+                raise OSError(error.code, os.strerror(error.code), str(path)) from error
             raise Corruption(path, 0, f"LMDB cannot open it: {error}") from error
 
     def _check_version(self) -> None:

@@ -1,15 +1,19 @@
 """The index is derived: whatever happens to its file, the answers are the same and the process
 lives."""
 
+import contextlib
 import functools
+import os
 import random
+import resource
 import shutil
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 from damage_world import Damage, Trial, flip_a_bit
-from store_world import memory_directory
+from store_world import entries, memory_directory, new_world
 
 from logd.store.layout import ProjectLayout
 
@@ -95,6 +99,46 @@ TRUNCATED: list[Damage] = [functools.partial(_truncate, size) for size in SIZES]
 ZEROED: list[Damage] = [functools.partial(_write_page, page, bytes(_PAGE)) for page in range(12)]
 FILLED: list[Damage] = [functools.partial(_write_page, page, b"\xff" * _PAGE) for page in range(4)]
 VARIED: list[Damage] = [_copy_a_page, _garble]
+
+
+@contextmanager
+def descriptors_left(room: int) -> Iterator[None]:
+    """This process can open so many files more."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    held: list[int] = []
+    resource.setrlimit(
+        resource.RLIMIT_NOFILE, (max(map(int, os.listdir("/proc/self/fd"))) + 10, hard)
+    )
+    try:
+        with contextlib.suppress(OSError):
+            while True:
+                held.append(os.open(os.devnull, os.O_RDONLY))
+        for _ in range(room):
+            os.close(held.pop())
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+        for descriptor in held:
+            os.close(descriptor)
+
+
+def test_an_index_that_cannot_be_opened_for_lack_of_descriptors_is_kept() -> None:
+    with new_world() as world:
+        world.store_entries(entries("a", 20))
+        world.project.freeze()
+        world.close()
+        before = data_file(world.layout).stat().st_ino
+        lacking = 0
+        for room in range(8):
+            with descriptors_left(room), contextlib.suppress(OSError):
+                world.open()
+                break
+            lacking += 1
+        assert lacking >= 3  # the lock, then LMDB's lock and file
+        assert world.project.damage == ()
+        assert not world.layout.damaged.exists()
+        assert data_file(world.layout).stat().st_ino == before
+        assert world.seqs() == list(range(20))
 
 
 def assert_nothing_is_lost(trial: Trial, damages: Sequence[Damage], seed: int = 0) -> None:
