@@ -29,7 +29,7 @@ from logd.api.log_pages import LogPages
 from logd.api.openapi import document
 from logd.api.routes import ROUTES
 from logd.api.service import Services
-from logd.config import Config, refuse_plain_http
+from logd.config import BadConfig, Config, refuse_plain_http
 from logd.control.store import Control
 from logd.daemon.admin import open_admin_socket, serve_admin
 from logd.daemon.build_process import BuildProcess
@@ -49,6 +49,8 @@ from logd.words import fold
 
 log = logging.getLogger("logd")
 
+WRONG_CONFIGURATION: Final = 2
+"""The exit code by which the unit knows that another start would end like this one."""
 _CHORES_SECONDS: Final = 60.0
 _USUAL_DESCRIPTORS: Final = 1024
 _SWITCH_SECONDS: Final = 0.0005
@@ -82,10 +84,14 @@ def run(config: Config, environ: Mapping[str, str]) -> int:
     code = 0
     try:
         trio.run(_run_until_signal, config, environ)
+    except* BadConfig as group:
+        for error in _single(group):
+            log.error("cannot start: %s", error)
+        code = WRONG_CONFIGURATION
     except* (LogdError, OSError) as group:
         for error in _single(group):
             log.error("cannot start: %s", error)
-        code = 1
+        code = code or 1
     return code
 
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 import trio
 
 from logd.api.dispatch import Api
-from logd.config import Address
+from logd.config import Address, BadConfig
 from logd.door.complaints import Complaints
 from logd.door.heads import date_header
 from logd.door.lane import Lane
@@ -38,11 +38,24 @@ _PAUSE_SECONDS: Final = 0.1
 
 
 def load_tls(certificate: Path, key: Path) -> ssl.SSLContext:
-    """Raises OSError (ssl.SSLError among them) where the files are no certificate and key."""
+    """Raises BadConfig where the files are no certificate and its key."""
+    for option, file in (("tls_cert", certificate), ("tls_key", key)):
+        try:
+            file.open("rb").close()  # OpenSSL does not say which of them it could not read
+        except OSError as error:
+            raise BadConfig(option, f"{file}: {error.strerror}") from error
+
+    def refuse() -> str:  # else OpenSSL asks at the terminal, and waits
+        raise BadConfig("tls_key", f"{key} is encrypted: a key without a pass phrase is needed")
+
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.set_alpn_protocols(["http/1.1"])
-    context.load_cert_chain(certificate, key)
+    try:
+        context.load_cert_chain(certificate, key, refuse)
+    except OSError as error:  # ssl.SSLError is one
+        detail = f"{certificate} and {key} are no certificate and its key: {error}"
+        raise BadConfig("tls_cert, tls_key", detail) from error
     return context
 
 

@@ -11,7 +11,14 @@ from typing import IO, cast
 
 import httpx
 import pytest
+import trustme
 from command_line import TIMEOUT_SECONDS, command, environment, run_logd
+from cryptography.hazmat.primitives.serialization import (
+    BestAvailableEncryption,
+    Encoding,
+    PrivateFormat,
+    load_pem_private_key,
+)
 
 UNIT = Path(__file__).parents[2] / "systemd" / "logd.service"
 ANY_PORT = ["--listen", "127.0.0.1:0"]
@@ -204,8 +211,46 @@ def test_an_address_in_use_is_one_line_that_names_it(tmp_path: Path, command: st
         second = run_logd(command, "--data", str(tmp_path / "other"), "--listen", taken)
     assert second.returncode == 1
     assert "Traceback" not in second.stderr
-    assert "ddress already in use" in second.stderr.splitlines()[-1]
-    assert taken in second.stderr.splitlines()[-1]
+    assert f"ddress already in use: '{taken}'" in second.stderr.splitlines()[-1]
+
+
+def tls_files(directory: Path) -> dict[str, Path]:
+    """By what they are: a certificate, its key, that key encrypted, another key."""
+    issued, other = trustme.CA().issue_cert("localhost"), trustme.CA().issue_cert("localhost")
+    plain = load_pem_private_key(issued.private_key_pem.bytes(), None)
+    locked = plain.private_bytes(
+        Encoding.PEM, PrivateFormat.PKCS8, BestAvailableEncryption(b"pass phrase")
+    )
+    contents = {
+        "certificate": issued.cert_chain_pems[0].bytes(),
+        "key": issued.private_key_pem.bytes(),
+        "locked": locked,
+        "other": other.private_key_pem.bytes(),
+    }
+    for name, content in contents.items():
+        (directory / name).write_bytes(content)
+    return {name: directory / name for name in [*contents, "missing"]}
+
+
+@pytest.mark.parametrize(
+    ("certificate", "key", "says"),
+    [
+        ("missing", "key", "tls_cert: {missing}: No such file or directory"),
+        ("certificate", "missing", "tls_key: {missing}: No such file or directory"),
+        ("certificate", "locked", "tls_key: {locked} is encrypted"),
+        ("certificate", "other", "{certificate} and {other} are no certificate and its key"),
+        ("key", "certificate", "{key} and {certificate} are no certificate and its key"),
+    ],
+)
+def test_what_is_wrong_with_certificate_or_key_is_one_line(
+    tmp_path: Path, certificate: str, key: str, says: str
+) -> None:
+    files = tls_files(tmp_path)
+    options = ["--tls-cert", str(files[certificate]), "--tls-key", str(files[key])]
+    made = run_logd("serve", "--data", str(tmp_path / "data"), *ANY_PORT, *options)
+    (line,) = made.stderr.splitlines()
+    assert says.format_map(files) in line
+    assert f"RestartPreventExitStatus={made.returncode}\n" in UNIT.read_text()
 
 
 def test_a_stopped_daemon_ends_with_0(tmp_path: Path) -> None:

@@ -52,7 +52,7 @@ def test_plain_http_beyond_loopback_has_to_be_asked_for_here_too(tmp_path: Path)
     with socket.create_server(("0.0.0.0", 0)) as listening:
         with given(listening, tmp_path / "data") as process:
             _, said = process.communicate(timeout=PATIENCE_SECONDS)
-            assert process.returncode == 1
+            assert process.returncode == 2
             assert "insecure_http" in said
             assert "serving" not in said
         url = f"http://127.0.0.1:{listening.getsockname()[1]}"
@@ -67,5 +67,5 @@ def test_a_socket_that_is_not_of_tcp_is_refused(tmp_path: Path) -> None:
         listening.listen()
         with given(listening, tmp_path / "data") as process:
             _, said = process.communicate(timeout=PATIENCE_SECONDS)
-            assert process.returncode == 1
+            assert process.returncode == 2
             assert "TCP" in said
