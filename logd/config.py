@@ -9,7 +9,7 @@ option is an error, never ignored: a typo must not run the daemon with a default
 import ipaddress
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Annotated, Final, Literal, get_type_hints
+from typing import Annotated, Final, Literal, get_args, get_origin, get_type_hints
 
 import msgspec
 from msgspec import Meta
@@ -188,6 +188,12 @@ def describe(name: str) -> str:
     return next(str(meta.description) for meta in metas)
 
 
+def choices(name: str) -> tuple[str, ...]:
+    """The values of an option that has few, else nothing."""
+    of = _TYPES[name].__origin__
+    return get_args(of) if get_origin(of) is Literal else ()
+
+
 def flag(name: str) -> str:
     return "--" + name.replace("_", "-")
 
@@ -253,14 +259,26 @@ def _parsed(name: str, given: _Given) -> object:
             return _PARSERS[name](given.value)
         value: object = msgspec.convert(given.value, _TYPES[name], strict=not given.text)
     except (msgspec.ValidationError, ValueError) as error:
-        raise BadConfig(given.where, str(error)) from error
+        raise BadConfig(given.where, _fault(name, given, error)) from error
     return value
 
 
+def _fault(name: str, given: _Given, error: Exception) -> str:
+    """What is wrong, for one who knows the option's values but not our types."""
+    if words := choices(name):
+        return f"{given.value!r} is not one of {', '.join(words)}"
+    if isinstance(error, msgspec.ValidationError) and given.text:
+        return f"{given.value!r}: {error}"
+    return str(error)
+
+
 def _path(value: object) -> Path:
-    if not isinstance(value, str | Path) or not str(value):
+    if not isinstance(value, str | Path) or not str(value) or "\0" in str(value):
         raise ValueError("a path is expected")
-    return Path(value).expanduser()
+    try:
+        return Path(value).expanduser()
+    except RuntimeError:  # it begins with `~name`
+        raise ValueError(f"{str(value)!r}: there is no such user, or no home") from None
 
 
 def _addresses(value: object) -> tuple[Address, ...]:

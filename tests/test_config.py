@@ -128,12 +128,25 @@ def test_variables_of_the_commands_are_not_the_daemons_concern() -> None:
         ("LOGD_DATA", ""),
         ("LOGD_LISTEN", ""),
         ("LOGD_TLS_CERT", ""),
+        ("LOGD_TLS_CERT", "~nobody-of-that-name/cert.pem"),
+        ("LOGD_DATA", "a\0b"),
     ],
 )
 def test_a_bad_value_is_refused_and_its_variable_named(variable: str, text: str) -> None:
     with pytest.raises(BadConfig) as error:
         load({}, {"LOGD_DATA": "d", variable: text})
     assert error.value.where == variable
+
+
+def test_a_bad_value_is_shown_with_what_there_is_to_choose(tmp_path: Path) -> None:
+    with pytest.raises(BadConfig, match="'64MB': Expected `int`"):
+        options(cache_bytes="64MB")
+    with pytest.raises(BadConfig, match="'warn' is not one of debug, info, warning, error"):
+        options_of({"LOGD_LOG_LEVEL": "warn"})
+    file = tmp_path / "logd.toml"
+    file.write_text("durability = true")
+    with pytest.raises(BadConfig, match="True is not one of commit, interval"):
+        load({"data": "d"}, {}, file)
 
 
 @pytest.mark.parametrize(

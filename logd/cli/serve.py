@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from logd.config import OPTIONS, Config, describe, flag, load
+from logd.config import OPTIONS, Config, choices, describe, flag, load
 
 if TYPE_CHECKING:
     from logd.cli.types import Commands
@@ -38,8 +38,13 @@ def add_config_flags(parser: argparse.ArgumentParser) -> None:
         elif name in _REPEATABLE:
             parser.add_argument(flag(name), action="append", metavar="ADDRESS", help=describe(name))
         else:
-            parser.add_argument(flag(name), metavar=name.rpartition("_")[2].upper(),
-                                help=describe(name))  # fmt: skip
+            parser.add_argument(flag(name), metavar=_metavar(name), help=describe(name))
+
+
+def _metavar(name: str) -> str:
+    if words := choices(name):
+        return "{" + ",".join(words) + "}"
+    return name.rpartition("_")[2].upper()
 
 
 def config_of(args: argparse.Namespace) -> Config:

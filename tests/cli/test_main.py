@@ -52,6 +52,14 @@ def test_each_command_has_help(command: str, capsys: pytest.CaptureFixture[str])
     assert f"usage: logd {command}" in capsys.readouterr().out
 
 
+def test_the_help_says_what_there_is_to_choose(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["serve", "--help"])
+    shown = capsys.readouterr().out
+    assert "--log-level {debug,info,warning,error}" in shown
+    assert "--profile {default,edge}" in shown
+
+
 def test_the_version_is_told(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         main(["--version"])
@@ -68,7 +76,7 @@ def test_wrong_use_is_exit_code_2(arguments: list[str]) -> None:
 def test_a_bad_option_is_one_line_and_exit_code_2() -> None:
     done = run_logd("serve", "--data", "d", "--cache-bytes", "lots")
     assert done.returncode == 2
-    assert done.stderr == "logd: --cache-bytes: Expected `int`, got `str`\n"
+    assert done.stderr == "logd: --cache-bytes: 'lots': Expected `int`, got `str`\n"
 
 
 def test_a_bad_variable_is_one_line_and_exit_code_2() -> None:
