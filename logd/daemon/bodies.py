@@ -71,11 +71,7 @@ async def decode_whole(
 ) -> Decoded:
     """All entries or none. Raises InvalidBody, InvalidEntries, ForeignProject. A large body is
     decoded in a thread, and one that is not so large where it needs a careful look."""
-    batch = await _inline_or_not(
-        lambda: decode_fast(body, project, received_ns, ndjson),
-        len(body) <= _INLINE_DECODE_BYTES,
-        limiter,
-    )
+    batch = await _decode_fast(project, body, received_ns, ndjson, limiter)
     if batch is None:
         batch = await _inline_or_not(
             lambda: decode_carefully(body, project, received_ns, ndjson),
@@ -88,11 +84,25 @@ async def decode_whole(
 async def decode_partial(
     project: ProjectId, body: bytes, received_ns: int, ndjson: bool, limiter: trio.CapacityLimiter
 ) -> Decoded:
-    """The good entries. Raises InvalidBody."""
+    """The good entries, as a rule all of them. Raises InvalidBody."""
+    batch = await _decode_fast(project, body, received_ns, ndjson, limiter)
+    if batch is not None:
+        return Decoded(batch, batch.count, None, ())
     found = await in_thread(
         lambda: decode_good_entries(body, project, received_ns, ndjson=ndjson), limiter
     )
     return Decoded(found.batch, found.count, found.kept, found.errors)
+
+
+async def _decode_fast(
+    project: ProjectId, body: bytes, received_ns: int, ndjson: bool, limiter: trio.CapacityLimiter
+) -> Batch | None:
+    """All entries, or None where only a careful look can tell."""
+    return await _inline_or_not(
+        lambda: decode_fast(body, project, received_ns, ndjson),
+        len(body) <= _INLINE_DECODE_BYTES,
+        limiter,
+    )
 
 
 def decode_small(

@@ -88,6 +88,21 @@ async def test_the_ids_of_a_mixed_batch_are_written_elsewhere(daemon: Daemon, ca
     assert calls.take() == [("ids_json_of_kept", False)]
 
 
+async def test_a_partial_batch_without_a_fault_is_not_looked_at_entry_by_entry(
+    daemon: Daemon, calls: Calls
+) -> None:
+    calls.note(bodies, "decode_good_entries")
+    for count in (1, 100, ENTRIES):
+        status, done = await send(daemon, many(daemon, count), "?partial=true")
+        assert (status, done["ingested"]) == (200, count)
+        assert done["ids"] == ids_from(daemon, done["ids"][0], count)
+    assert calls.take() == []
+    assert await send(daemon, b"[]", "?partial=true") == (200, {"ingested": 0, "ids": []})
+    status, done = await send(daemon, b"[%b,{}]" % many(daemon, 100)[1:-1], "?partial=true")
+    assert (status, done["ingested"], done["ids"][-1]) == (207, 100, None)
+    assert calls.take() == [("decode_good_entries", False)]
+
+
 @pytest.mark.parametrize("count", [120, 400])  # in what the express takes as well, and beyond
 async def test_entry_by_entry_a_body_is_looked_at_elsewhere(
     daemon: Daemon, calls: Calls, count: int
