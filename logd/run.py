@@ -15,7 +15,7 @@ import ssl
 import sys
 import time
 from collections.abc import AsyncIterator, Iterator, Mapping
-from contextlib import AbstractAsyncContextManager, contextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
 from functools import cache, partial
 from typing import Any, Final
 
@@ -78,9 +78,8 @@ class Running(msgspec.Struct, frozen=True):
 
 
 def run(config: Config, environ: Mapping[str, str]) -> int:
-    """The daemon, until SIGTERM or SIGINT. The process' exit code."""
-    _set_up_log(config, environ)
-    prepare_process(config)
+    """The daemon, until SIGTERM, SIGINT or SIGHUP. The process' exit code."""
+    prepare_process(config, environ)
     code = 0
     try:
         trio.run(_run_until_signal, config, environ)
@@ -114,19 +113,31 @@ def _single(error: BaseException) -> Iterator[BaseException]:
         yield error
 
 
-def prepare_process(config: Config) -> None:
+def prepare_process(config: Config, environ: Mapping[str, str]) -> None:
     """What the whole process needs, before `serve`."""
+    _set_up_log(config, environ)
     _raise_descriptor_limit()
     set_up_allocator(thrifty=config.profile == "edge")
     sys.setswitchinterval(_SWITCH_SECONDS)
 
 
 async def _run_until_signal(config: Config, environ: Mapping[str, str]) -> None:
+    async with stopped_by_signals() as stop:
+        await serve(config, stop, environ)
+
+
+@asynccontextmanager
+async def stopped_by_signals() -> AsyncIterator[trio.Event]:
+    """What a signal sets that asks the process to end. The end of the terminal is one, but where
+    it was ignored from the beginning, as by nohup."""
+    numbers = [signal.SIGTERM, signal.SIGINT]
+    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
+        numbers.append(signal.SIGHUP)
     stop = trio.Event()
-    with trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
+    with trio.open_signal_receiver(*numbers) as signals:
         async with trio.open_nursery() as nursery:
             nursery.start_soon(_stop_at_signal, signals, stop)
-            await serve(config, stop, environ)
+            yield stop
             nursery.cancel_scope.cancel()
 
 

@@ -2,8 +2,6 @@
 
 import argparse
 import os
-import signal
-from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -14,8 +12,6 @@ from logd.cli.serve import add_config_flags, config_of, loading
 from logd.config import Config
 
 if TYPE_CHECKING:
-    import trio
-
     from logd.cli.types import Commands
     from logd.control.store import Control
 
@@ -58,16 +54,13 @@ def run(args: argparse.Namespace) -> int:
         args.data = os.environ.get("LOGD_DATA", DEFAULT_DATA)
     config = config_of(args)
     with loading():
-        import logging
-
         import trio
 
         from logd.cli.owner import owned_control
         from logd.run import prepare_process
-    logging.basicConfig(level="WARNING", format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     with owned_control(config.data) as control:
         secrets = _secrets(control, config.data / SECRETS_FILE, anew=args.new_secrets)
-    prepare_process(config)
+    prepare_process(config, os.environ)
     trio.run(_serve, config, secrets)
     return OK
 
@@ -109,21 +102,11 @@ def _issued(control: "Control") -> Secrets:
 async def _serve(config: Config, secrets: Secrets) -> None:
     import trio
 
-    from logd.run import Running, serve
+    from logd.run import Running, serve, stopped_by_signals
 
-    stop = trio.Event()
-    with trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
-        async with trio.open_nursery() as watching:
-            watching.start_soon(_stop_at_signal, signals, stop)
-            async with trio.open_nursery() as serving:
-                running: Running = await serving.start(serve, config, stop, os.environ)
-                print(welcome(running.urls[0], secrets), flush=True)
-            watching.cancel_scope.cancel()
-
-
-async def _stop_at_signal(signals: AsyncIterator[int], stop: "trio.Event") -> None:
-    async for _ in signals:
-        stop.set()
+    async with stopped_by_signals() as stop, trio.open_nursery() as serving:
+        running: Running = await serving.start(serve, config, stop, os.environ)
+        print(welcome(running.urls[0], secrets), flush=True)
 
 
 def welcome(url: str, secrets: Secrets) -> str:

@@ -37,6 +37,10 @@ class Served:
         assert found is not None
         return found[0]
 
+    def rest(self) -> str:
+        """What it said after it was ready, up to its end."""
+        return cast(IO[str], self.process.stdout).read()
+
     def stop(self, number: signal.Signals = signal.SIGTERM) -> int:
         self.process.send_signal(number)
         return self.process.wait(TIMEOUT_SECONDS)
@@ -123,6 +127,16 @@ def test_a_second_quickstart_shows_the_same_secrets_and_logs(tmp_path: Path) -> 
     assert again[1] == first[1]
     assert again[0]["LOGD_KEY"] == first[0]["LOGD_KEY"]
     assert again[0]["LOGD_PROJECT"] == first[0]["LOGD_PROJECT"]
+
+
+def test_quickstart_takes_the_level_of_the_log(tmp_path: Path) -> None:
+    with quickstart(tmp_path) as served:
+        assert "INFO logd: serving logd-data on http" in served.output
+        served.stop()
+    with quickstart(tmp_path, "--log-level", "error") as served:
+        assert "INFO logd" not in served.output
+        served.stop(signal.SIGHUP)
+        assert served.rest() == ""
 
 
 def test_quickstart_keeps_its_secrets_for_their_owner_only(tmp_path: Path) -> None:
@@ -253,9 +267,24 @@ def test_what_is_wrong_with_certificate_or_key_is_one_line(
     assert f"RestartPreventExitStatus={made.returncode}\n" in UNIT.read_text()
 
 
-def test_a_stopped_daemon_ends_with_0(tmp_path: Path) -> None:
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+def test_a_stopped_daemon_ends_with_0(tmp_path: Path, number: signal.Signals) -> None:
     with daemon(tmp_path / "data") as served:
-        assert served.stop() == 0
+        assert served.stop(number) == 0
+        assert f"{number.name}: stopping" in served.rest()
+    assert not (tmp_path / "data" / "logd.sock").exists()
+
+
+def test_the_end_of_the_terminal_ends_no_daemon_that_was_told_to_ignore_it(tmp_path: Path) -> None:
+    previous = signal.signal(signal.SIGHUP, signal.SIG_IGN)  # as nohup does
+    try:
+        with daemon(tmp_path / "data") as served:
+            served.process.send_signal(signal.SIGHUP)
+            assert httpx.get(f"{served.url}/livez", trust_env=False).status_code == 200
+            assert served.stop() == 0
+            assert "SIGHUP" not in served.rest()
+    finally:
+        signal.signal(signal.SIGHUP, previous)
 
 
 # ---------------------------------------------------------------- check, reindex
