@@ -39,7 +39,7 @@ class Overloaded(LogdError):
 
 
 class StorageFull(LogdError):
-    """Free space is below the configured floor, or the file system said ENOSPC."""
+    """Free space is below min_free_disk_bytes, or the file system said ENOSPC."""
 
 
 class StorageFailed(LogdError):

@@ -168,7 +168,7 @@ class Project:
             self.failed = True
             raise StorageFailed(f"the disk does not answer: {error.strerror}") from error
         if free < self._limits.min_free_disk_bytes:
-            raise StorageFull("free disk space is below the configured floor")
+            raise StorageFull("the free disk space is below min_free_disk_bytes")
 
     def sync(self) -> None:
         """Make durable what was appended without a sync. Raises StorageFailed."""
