@@ -2,6 +2,7 @@
 
 import argparse
 import datetime
+import math
 import os
 import sys
 import time
@@ -244,14 +245,16 @@ def _total_bytes(inputs: Sequence[str]) -> int | None:
 
 
 def _positive(text: str) -> float:
-    number = float(text)
+    try:
+        number = float(text)
+    except ValueError:  # argparse would tell the name of this function
+        number = math.nan
     if not number > 0:
         raise argparse.ArgumentTypeError("a number above 0 is expected")
     return number
 
 
 def _count(text: str) -> int:
-    number = int(text)
-    if not 1 <= number <= MAX_BATCH:
+    if not (text.isdecimal() and 1 <= int(text) <= MAX_BATCH):
         raise argparse.ArgumentTypeError(f"a number from 1 to {MAX_BATCH} is expected")
-    return number
+    return int(text)

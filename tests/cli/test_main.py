@@ -73,6 +73,24 @@ def test_wrong_use_is_exit_code_2(arguments: list[str]) -> None:
     assert ended.value.code == 2
 
 
+@pytest.mark.parametrize(
+    ("flag", "text", "expected"),
+    [
+        ("--batch", "many", "a number from 1 to 100000 is expected"),
+        ("--batch", "0", "a number from 1 to 100000 is expected"),
+        ("--flush-seconds", "soon", "a number above 0 is expected"),
+        ("--retry-seconds", "nan", "a number above 0 is expected"),
+    ],
+)
+def test_a_bad_number_says_what_is_expected(
+    flag: str, text: str, expected: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["send", flag, text])
+    assert ended.value.code == 2
+    assert capsys.readouterr().err.endswith(f"argument {flag}: {expected}\n")
+
+
 def test_a_bad_option_is_one_line_and_exit_code_2() -> None:
     done = run_logd("serve", "--data", "d", "--cache-bytes", "lots")
     assert done.returncode == 2
