@@ -52,7 +52,7 @@ class Vault:
         try:
             self._open(now_ns, read_mirror)
         except OSError as error:
-            raise _storage_error(error) from error
+            raise _storage_error(error, str(error.filename or "")) from error
 
     def commit(self, changes: frames.Changes) -> None:
         """One transaction, durable on return. Raises StorageFull or StorageFailed: then it was
@@ -219,6 +219,7 @@ def _is_full(error: OSError) -> bool:
     return error.errno in (errno.ENOSPC, errno.EDQUOT)
 
 
-def _storage_error(error: OSError) -> LogdError:
+def _storage_error(error: OSError, file: str = "") -> LogdError:
+    """`file`: for the operator only; what a change raises may reach a client."""
     kind = StorageFull if _is_full(error) else StorageFailed
-    return kind(f"control data: {error.strerror}")
+    return kind(": ".join(filter(None, ["control data", file, error.strerror])))

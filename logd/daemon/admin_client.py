@@ -26,14 +26,17 @@ class AdminFailed(LogdError):
 
 
 def admin_call(data_dir: Path, request: AdminRequest) -> AdminReply:
-    """Ask the daemon that has the data directory. Raises NoDaemon, AdminFailed."""
+    """Ask the daemon that has the data directory. Raises NoDaemon, AdminFailed, PermissionError."""
+    path = DataLayout(data_dir).admin_socket
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
         connection.settimeout(_TIMEOUT_SECONDS)
         try:
-            with socket_address(DataLayout(data_dir).admin_socket) as address:
+            with socket_address(path) as address:
                 connection.connect(address)
         except (FileNotFoundError, ConnectionRefusedError) as error:
             raise NoDaemon(f"no daemon serves {data_dir}") from error
+        except PermissionError as error:  # of a socket it does not say which
+            raise PermissionError(error.errno, error.strerror, str(path)) from error
         try:
             connection.sendall(msgspec.json.encode(request) + b"\n")
             return msgspec.json.decode(_read_line(connection), type=AdminReply)

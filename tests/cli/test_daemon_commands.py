@@ -1,5 +1,6 @@
 """The commands that run a daemon, or work on its directory: with the real one, as a process."""
 
+import os
 import re
 import signal
 import stat
@@ -195,6 +196,38 @@ def test_a_bad_address_is_one_line(tmp_path: Path) -> None:
     made = run_logd("user", "add", "no address", "--data", str(tmp_path / "data"))
     assert (made.returncode, made.stdout) == (1, "")
     assert made.stderr == "logd: email: not an email address (ASCII, one @)\n"
+
+
+def test_a_directory_that_belongs_to_another_user_is_named(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    with daemon(data) as served:
+        data.chmod(0)
+        try:
+            made = run_without_privileges("user", "add", "ann@example.com", "--data", str(data))
+        finally:
+            data.chmod(0o700)
+        assert (made.returncode, made.stdout) == (1, "")
+        assert made.stderr == f"logd: {data}/logd.sock: Permission denied\n"
+        served.stop()
+    journal = data / "control" / "journal.log"
+    journal.chmod(0)
+    started = run_without_privileges("serve", "--data", str(data), *ANY_PORT)
+    assert started.returncode == 1
+    assert started.stderr.endswith(f"control data: {journal}: Permission denied\n")
+
+
+def run_without_privileges(*arguments: str) -> "subprocess.CompletedProcess[str]":
+    """Where the tests run as root, without what lets it into any file."""
+    drop = "--bounding-set=-dac_override,-dac_read_search"
+    words = ["setpriv", drop, *command(*arguments)] if os.geteuid() == 0 else command(*arguments)
+    return subprocess.run(
+        words,
+        capture_output=True,
+        text=True,
+        env=environment(),
+        timeout=TIMEOUT_SECONDS,
+        check=False,
+    )
 
 
 # ---------------------------------------------------------------- serve
