@@ -89,7 +89,7 @@ class Frame(msgspec.Struct, frozen=True, gc=False):
     count: int
     received_ns: int
     form: Form
-    body: bytes
+    body: bytes | memoryview
     idempotency: Idempotency | None = None
 
 
@@ -131,7 +131,7 @@ def encode_frame(frame: Frame) -> list[bytes]:
         MARKER, flags, len(frame.body), frame.count, frame.first_seq, frame.received_ns
     )
     crc = crc32(frame.body, crc32(extra, crc32(fixed)))
-    return [fixed + _CRC.pack(crc) + extra, frame.body]
+    return [fixed + _CRC.pack(crc) + extra, bytes(frame.body)]
 
 
 def decode_frames(data: bytes | memoryview, offset: int) -> Iterator[tuple[int, Frame | Damage]]:
@@ -169,7 +169,7 @@ def _frame_at(data: bytes, offset: int) -> tuple[Frame, int] | None:
     form = _FORMS.get(flags & ~_IDEMPOTENT)
     if marker != MARKER or form is None or stop > len(data) or count == 0:
         return None
-    body = data[start:stop]
+    body = memoryview(data)[start:stop]  # a copy costs as much as all else of it
     found = crc32(data[offset : offset + _FRAME.size])
     idempotency = None
     if flags & _IDEMPOTENT:

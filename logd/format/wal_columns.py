@@ -38,7 +38,7 @@ def encode_columns(batch: Batch) -> bytes:
     return b"".join((numbers, *texts))
 
 
-def decode_columns(body: bytes, count: int) -> Batch:
+def decode_columns(body: bytes | memoryview, count: int) -> Batch:
     """The batch of `count` entries. Raises ValueError where the body is none."""
     if len(body) < _FIXED.size:
         raise ValueError("no columns")
@@ -48,11 +48,11 @@ def decode_columns(body: bytes, count: int) -> Batch:
         raise ValueError("columns of another length")
     mask_and_times = np.frombuffer(body, "<i8", 1 + count, _FIXED.size - _MASK_BYTES)
     ts = mask_and_times[1:] ^ mask_and_times[0]
-    levels = body[at : at + count]
+    levels = bytes(body[at : at + count])
     at += count
     texts = []
     for size in sizes:
-        texts.append(body[at : at + size])
+        texts.append(bytes(body[at : at + size]))
         at += size
         if texts[-1].count(SEPARATOR) != count - 1:
             raise ValueError(f"not {count} texts")

@@ -160,7 +160,7 @@ class Replay:
             if frame.form is Form.COLUMNS:
                 return decode_columns(frame.body, frame.count)
             ndjson = frame.form is Form.NDJSON
-            batch = decode_body(frame.body, self._project, frame.received_ns, ndjson=ndjson)
+            batch = decode_body(bytes(frame.body), self._project, frame.received_ns, ndjson=ndjson)
             if batch.count != frame.count:
                 raise ValueError(f"holds {batch.count} entries, not {frame.count}")
         except (LogdError, ValueError) as error:

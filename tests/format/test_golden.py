@@ -83,7 +83,7 @@ def test_a_stored_wal_is_read(path: Path) -> None:
 def test_the_bodies_of_the_first_wal_still_say_the_same() -> None:
     for frame, rows in zip(golden.FRAMES_V1, golden.FRAME_ROWS_V1, strict=True):
         ndjson = frame.form is wal.Form.NDJSON
-        batch = decode_body(frame.body, PROJECT, frame.received_ns, ndjson=ndjson)
+        batch = decode_body(bytes(frame.body), PROJECT, frame.received_ns, ndjson=ndjson)
         assert rows_of(batch) == rows
 
 
