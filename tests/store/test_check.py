@@ -1,15 +1,18 @@
 """`check` is silent about a sound directory and names each kind of damage; `reindex` heals."""
 
+import random
 import shutil
+import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
 
 import lmdb
 import pytest
-from store_world import TINY, World, entries, new_world
+from store_world import TINY, World, entries, entry, new_world
 
 from logd.store.check import CheckReport, check_store, reindex_store
 from logd.store.layout import DataLayout
+from logd.store.limits import StoreLimits
 
 
 def check(world: World) -> CheckReport:
@@ -180,6 +183,31 @@ def test_each_kind_of_damage_is_named(damage: Callable[[World], None], word: str
         assert any(word in problem for problem in problems), problems
         assert all(world.project_id in problem for problem in problems)
         world.open()
+
+
+def test_checking_takes_no_more_memory_for_more_chunks() -> None:
+    limits = StoreLimits(chunk_entries=256, min_free_disk_bytes=0, merge_chunks=1000)
+    random_ = random.Random(1)
+    messages = [random_.randbytes(256).hex(" ", 3) for _ in range(256)]
+    peaks = []
+    with new_world(limits) as world:
+        for chunks in (1, 9):
+            while len(world.project.snapshot().chunks) < chunks:
+                world.store_entries([entry(message) for message in messages])
+                world.project.freeze()
+            world.close()
+            tracemalloc.start()
+            report = check(world)
+            peaks.append(tracemalloc.get_traced_memory()[1])
+            tracemalloc.stop()
+            assert (report.problems, report.chunks) == ((), chunks)
+            world.open()
+        index = world.project.snapshot().index
+        assert index is not None
+        with index.reader() as reader:
+            values = [reader.postings(chunk.first_seq) for chunk in world.project.snapshot().chunks]
+            sizes = [len(value) for value in values if value is not None]
+    assert peaks[1] - peaks[0] < sum(sizes[1:]) / 4
 
 
 def test_reindexing_gives_the_same_answers() -> None:
