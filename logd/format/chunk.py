@@ -466,6 +466,8 @@ def decode_head(data: bytes) -> ChunkHead:
         raise ValueError(
             f"chunk head: version {version}, this program reads {_OLDEST} to {VERSION}"
         )
+    if not (1 <= count <= MAX_ENTRIES and block_entries):
+        raise ValueError(f"chunk head: {count} entries, {block_entries} a block")
     parts = {}
     offset = size
     for kind, encoding, block, raw, stored, part_crc in _ROW.iter_unpack(table):
@@ -535,6 +537,9 @@ def decode_stored_codes(raw: bytes, count: int) -> UInts:
 
 
 def decode_records(raw: bytes) -> list[IdempotencyRecord]:
+    """Raises ValueError where they do not fill the bytes."""
+    if len(raw) % _RECORD.size:
+        raise ValueError(f"{len(raw)} bytes of idempotency records")
     return [
         IdempotencyRecord(Idempotency(key, request), Seq(first_seq), count, received_ns)
         for key, request, first_seq, count, received_ns in _RECORD.iter_unpack(raw)

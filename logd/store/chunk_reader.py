@@ -294,7 +294,11 @@ class ChunkReader:
     def idempotency_records(self) -> list[IdempotencyRecord]:
         if not self.has_part(Part.IDEMPOTENCY):
             return []
-        return decode_records(self.raw_part(Part.IDEMPOTENCY)[1])
+        _, raw = self.raw_part(Part.IDEMPOTENCY)
+        try:
+            return decode_records(raw)
+        except ValueError as error:
+            raise self.corrupt(Part.IDEMPOTENCY, error) from None
 
     # ------------------------------------------------------------ blocks and rows
 

@@ -24,6 +24,7 @@ from logd.format.chunk import (
     Part,
     build_chunk,
     decode_head,
+    decode_records,
     head_size,
 )
 from logd.format.wal import Idempotency
@@ -201,6 +202,21 @@ def test_the_size_of_the_head_must_fit_its_table() -> None:
     struct.pack_into("<H", data, 6, 3)
     with pytest.raises(ValueError, match="size does not hold"):
         decode_head(sealed(data))
+
+
+@pytest.mark.parametrize(("offset", "number"), [(24, 0), (24, 65_537), (24, 2**32 - 1), (28, 0)])
+def test_a_head_without_entries_or_with_too_many_is_refused(offset: int, number: int) -> None:
+    data = bytearray(small_chunk())
+    struct.pack_into("<I", data, offset, number)
+    with pytest.raises(ValueError, match="a block"):
+        decode_head(sealed(data))
+
+
+def test_records_that_do_not_fill_their_part_are_refused() -> None:
+    assert decode_records(b"") == []
+    for size in (1, 79, 81):
+        with pytest.raises(ValueError, match=f"{size} bytes"):
+            decode_records(bytes(size))
 
 
 def test_a_part_must_decompress_to_the_size_that_the_table_states() -> None:
