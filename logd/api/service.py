@@ -1,10 +1,10 @@
 """What the operations work with."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from logd.api.errors import Unauthenticated
-from logd.api.exchange import Call
+from logd.api.exchange import Call, Response, json_response
 from logd.api.log_pages import LogPages
 from logd.control.model import UserId
 from logd.control.store import Control
@@ -41,3 +41,8 @@ class Services:
         if call.principal is None:
             raise Unauthenticated("credential_missing", "this needs a user's token")
         return self.control.user_of(call.principal)
+
+    async def listed(self, make: Callable[[], Iterable[object]]) -> Response:
+        """A list of what `make()` gives. Long ones must not hold up the others: called in a
+        thread."""
+        return await self.identity.read(lambda: json_response(list(make())))

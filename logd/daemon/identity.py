@@ -24,22 +24,30 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 _WRITER_THREADS: Final = 2
+_READER_THREADS: Final = 2
 
 
 class Identity:
-    """`control`: the methods that answer from memory, for the loop. The others go by `change`."""
+    """`control`: the methods that answer from memory, for the loop. Those that change something go
+    by `change`, those that list by `read`."""
 
     def __init__(self, control: Control, desks: Desks) -> None:
         self.control = control
         self._desks = desks
-        self._limiter = trio.CapacityLimiter(_WRITER_THREADS)
+        self._writers = trio.CapacityLimiter(_WRITER_THREADS)
+        self._readers = trio.CapacityLimiter(_READER_THREADS)
         self._purging = trio.Lock()
 
     async def change(self, method: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """`method(*args, **kwargs)` in a worker thread; a method of `control`. Raises Overloaded
         where no thread can be started."""
         call = functools.partial(method, *args, **kwargs)
-        return await in_thread(call, self._limiter)
+        return await in_thread(call, self._writers)
+
+    async def read(self, call: Callable[[], T]) -> T:
+        """What `call()` returns, in a worker thread: nobody bounds how many keys a project has, or
+        projects an organisation. Raises what it raises, and Overloaded."""
+        return await in_thread(call, self._readers)
 
     async def delete_project(self, caller: str, project_id: ProjectId, org_id: str) -> None:
         """The project, then its logs: their files are gone when this returns, or, where the disk

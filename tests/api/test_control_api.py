@@ -1,10 +1,13 @@
 """Organisations, projects, members, keys and people over HTTP."""
 
+import threading
 from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
 from live_daemon import Daemon
+
+from logd.control.store import Control
 
 
 async def ok(daemon: Daemon, method: str, path: str, body: Any = None, secret: str = "") -> Any:
@@ -53,6 +56,36 @@ async def test_null_is_as_absent_for_some_fields_and_refused_for_the_others(
         assert response.is_success is allowed, field
         if not allowed:
             assert response.json()["errors"][0]["pointer"] == f"/{field}"
+
+
+LISTS = {
+    "keys_of": "/v1/projects/{project}/keys",
+    "orgs_of": "/v1/orgs/mine",
+    "members": "/v1/orgs/{org}/members",
+    "projects_of": "/v1/orgs/{org}/projects",
+    "assignees": "/v1/orgs/{org}/projects/{project}/members",
+    "tokens_of": "/v1/me/tokens",
+    "users": "/v1/users",
+}
+
+
+@pytest.mark.parametrize("method", list(LISTS))
+async def test_a_list_is_made_in_a_thread(
+    daemon: Daemon, monkeypatch: pytest.MonkeyPatch, method: str
+) -> None:
+    """It may be long: nobody bounds how many keys there are."""
+    made_by: list[int] = []
+    make = getattr(Control, method)
+
+    def noted(*args: Any, **more: Any) -> Any:
+        made_by.append(threading.get_ident())
+        return make(*args, **more)
+
+    monkeypatch.setattr(Control, method, noted)
+    path = LISTS[method].format(project=daemon.project, org=daemon.org)
+    assert isinstance(await ok(daemon, "GET", path), list)
+    assert len(made_by) == 1
+    assert made_by != [threading.get_ident()]
 
 
 # ---------------------------------------------------------------- organisations

@@ -9,8 +9,9 @@ from logd.api.service import Services
 
 
 async def list_all(services: Services, call: Call) -> Response:
-    keys = services.control.keys_of(services.user_of(call), call.params["projectId"])
-    return json_response([schema.key(key) for key in keys])
+    caller, control = services.user_of(call), services.control
+    project_id = call.params["projectId"]
+    return await services.listed(lambda: map(schema.key, control.keys_of(caller, project_id)))
 
 
 async def create(services: Services, call: Call) -> Response:

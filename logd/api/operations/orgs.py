@@ -1,5 +1,7 @@
 """Organisations and their members."""
 
+import itertools
+
 from msgspec import UNSET
 
 from logd.api import schema
@@ -9,8 +11,10 @@ from logd.api.service import Services
 
 
 async def list_own(services: Services, call: Call) -> Response:
-    owned = services.control.orgs_of(services.user_of(call))
-    return json_response([schema.own_organisation(org, role) for org, role in owned])
+    caller, control = services.user_of(call), services.control
+    return await services.listed(
+        lambda: itertools.starmap(schema.own_organisation, control.orgs_of(caller))
+    )
 
 
 async def show(services: Services, call: Call) -> Response:
@@ -46,8 +50,11 @@ async def delete(services: Services, call: Call) -> Response:
 
 
 async def list_members(services: Services, call: Call) -> Response:
-    members = services.control.members(services.user_of(call), call.params["orgId"])
-    return json_response([schema.member(user, role) for user, role in members])
+    caller, control = services.user_of(call), services.control
+    org_id = call.params["orgId"]
+    return await services.listed(
+        lambda: itertools.starmap(schema.member, control.members(caller, org_id))
+    )
 
 
 async def add_member(services: Services, call: Call) -> Response:

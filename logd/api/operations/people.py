@@ -23,8 +23,8 @@ async def update_me(services: Services, call: Call) -> Response:
 
 
 async def list_tokens(services: Services, call: Call) -> Response:
-    tokens = services.control.tokens_of(services.user_of(call))
-    return json_response([schema.token(token) for token in tokens])
+    caller, control = services.user_of(call), services.control
+    return await services.listed(lambda: map(schema.token, control.tokens_of(caller)))
 
 
 async def create_token(services: Services, call: Call) -> Response:
@@ -48,8 +48,8 @@ async def revoke_token(services: Services, call: Call) -> Response:
 
 
 async def list_users(services: Services, call: Call) -> Response:
-    users = services.control.users(services.user_of(call))
-    return json_response([schema.user(user) for user in users])
+    caller, control = services.user_of(call), services.control
+    return await services.listed(lambda: map(schema.user, control.users(caller)))
 
 
 async def create_user(services: Services, call: Call) -> Response:

@@ -10,8 +10,9 @@ from logd.entry import ProjectId
 
 
 async def list_all(services: Services, call: Call) -> Response:
-    projects = services.control.projects_of(services.user_of(call), call.params["orgId"])
-    return json_response([schema.project(project) for project in projects])
+    caller, control = services.user_of(call), services.control
+    org_id = call.params["orgId"]
+    return await services.listed(lambda: map(schema.project, control.projects_of(caller, org_id)))
 
 
 async def create(services: Services, call: Call) -> Response:
@@ -46,10 +47,11 @@ async def delete(services: Services, call: Call) -> Response:
 
 
 async def list_assignees(services: Services, call: Call) -> Response:
-    users = services.control.assignees(
-        services.user_of(call), call.params["projectId"], org_id=call.params["orgId"]
+    caller, control = services.user_of(call), services.control
+    project_id, org_id = call.params["projectId"], call.params["orgId"]
+    return await services.listed(
+        lambda: map(schema.assignee, control.assignees(caller, project_id, org_id=org_id))
     )
-    return json_response([schema.assignee(user) for user in users])
 
 
 async def assign(services: Services, call: Call) -> Response:
