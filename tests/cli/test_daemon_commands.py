@@ -258,7 +258,8 @@ def test_an_address_in_use_is_one_line_that_names_it(tmp_path: Path, command: st
         second = run_logd(command, "--data", str(tmp_path / "other"), "--listen", taken)
     assert second.returncode == 1
     assert "Traceback" not in second.stderr
-    assert f"ddress already in use: '{taken}'" in second.stderr.splitlines()[-1]
+    assert "ddress already in use" in second.stderr.splitlines()[-1]
+    assert taken in second.stderr.splitlines()[-1]
 
 
 def tls_files(directory: Path) -> dict[str, Path]:
