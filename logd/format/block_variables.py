@@ -130,7 +130,10 @@ class BlockVariables:
         self.kept = kept
         self.coded = coded
         self.of = of
-        if int(np.add.reduce(kept.lengths)) != len(kept.data):
+        # what the lengths add up to before each stretch of them, and in the end: where one
+        # variable begins takes the sum of one stretch
+        self._before = sums_before(kept.lengths)
+        if self._before[-1] != len(kept.data):
             raise ValueError("the lengths do not add up to the data")
         self._codes: Sequence[UInts] | None = None if coded else ()
         self._load_codes = load_codes
@@ -144,12 +147,6 @@ class BlockVariables:
         if self._codes is None:
             self._codes, self._load_codes = self._load_codes(), _no_codes
         return self._codes
-
-    @cached_property
-    def _before(self) -> list[int]:
-        """What the lengths add up to before each stretch of them, and in the end: where one
-        variable begins takes the sum of one stretch."""
-        return sums_before(self.kept.lengths)
 
     def texts(self, places: Sequence[int]) -> list[bytes]:
         """Of a few places. Raises IndexError where there is no such."""

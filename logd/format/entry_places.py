@@ -7,6 +7,7 @@ the slots before theirs hold.
 
 from bisect import bisect_right
 from functools import cached_property
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
@@ -15,34 +16,67 @@ import numpy.typing as npt
 from logd.format.block_variables import ClassSizes
 
 Int64s = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
+Int32s = npt.NDArray[np.int32]
+UInt16s = npt.NDArray[np.uint16]
 Bytes = npt.NDArray[np.uint8]
 Codes = npt.NDArray[np.integer[Any]]
 
 
-class EntryPlaces:
-    """`codes`: the template codes of a block's entries; `slots`: int64[templates], variables of
-    each; `classes`: uint8[k], those of the slots of the first templates; `of`: the block's, None
-    where they have to be counted. Raises IndexError where an entry has no template.
+class ClassedSlots:
+    """The slots of a chunk. `counts`: int64[templates], of each; `classes`: uint8[k], those of the
+    slots of the first templates. Raises IndexError where they do not end with one of these.
+
+    `ends`: int32[templates], where the slots of each end, counted through all; `covered`: how many
+    templates are not plain.
     """
 
-    def __init__(
-        self, codes: Codes, slots: Int64s, classes: Bytes, of: ClassSizes | None = None
-    ) -> None:
+    def __init__(self, counts: Int64s, classes: Bytes) -> None:
+        self.counts = counts
+        self.classes = classes
+        self.ends: Int32s = np.cumsum(counts, dtype=np.int32)
+        self.covered = int(self.ends.searchsorted(len(classes), side="right"))
+        if len(classes) != (self.ends.item(self.covered - 1) if self.covered else 0):
+            raise IndexError("the classes end within a template")
+        self._of_class: dict[int, UInt16s] = {}
+
+    @cached_property
+    def templates(self) -> UInt16s:
+        """uint16[k]: of each slot that has a class."""
+        codes = np.arange(self.covered, dtype=np.uint16)
+        return np.repeat(codes, self.counts[: self.covered])
+
+    def templates_of(self, kind: int) -> UInt16s:
+        """uint16[n], ascending: of each slot of a class."""
+        found = self._of_class.get(kind)
+        if found is None:
+            found = self.templates.take(np.flatnonzero(self.classes == kind))
+            self._of_class[kind] = found
+        return found
+
+    @property
+    def size_bytes(self) -> int:
+        """Memory that it takes, about, when all of it is known."""
+        return 500 + self.ends.nbytes + 4 * len(self.classes)
+
+
+class EntryPlaces:
+    """`codes`: the template codes of a block's entries; `of`: the block's classes, None where their
+    variables have to be counted. Raises IndexError where an entry has no template.
+    """
+
+    def __init__(self, codes: Codes, slots: ClassedSlots, of: ClassSizes | None = None) -> None:
         self.codes = codes
         self._slots = slots
-        self._classes = classes
-        self._entries = np.bincount(codes, minlength=len(slots))
-        if len(self._entries) > len(slots):
+        self._entries = np.bincount(codes, minlength=len(slots.counts))
+        if len(self._entries) > len(slots.counts):
             raise IndexError("a code without a template")
         if of is None:
-            sizes = self._held_before(len(classes)).astype(np.int64)
-            of = ClassSizes(np.arange(len(sizes), dtype=np.uint8), sizes)
-        self._classed = int(np.add.reduce(of.sizes))
-        begins = (np.cumsum(of.sizes) - of.sizes).tolist()
+            counts = np.bincount(slots.classes, self._entries.take(slots.templates))
+            of = ClassSizes(np.arange(len(counts), dtype=np.uint8), counts.astype(np.int64))
+        *begins, self._classed = accumulate(of.sizes.tolist(), initial=0)
         self._class_begins: dict[int, int] = dict(zip(of.classes.tolist(), begins, strict=True))
         self._begins: dict[int, list[int]] = {}
-        self._of_class: dict[int, tuple[Int64s, Floats]] = {}
+        self._ends: dict[int, Int64s] = {}
 
     def positions_of(self, row: int) -> list[int]:
         """The places of all variables of one entry. Raises IndexError where one has a class that
@@ -60,70 +94,50 @@ class EntryPlaces:
         code, rank = self._plain_at(place) if place >= self._classed else self._classed_at(place)
         return np.flatnonzero(self.codes == code).item(rank)
 
-    # ------------------------------------------------------------ all slots of the templates
-
-    @cached_property
-    def _slot_ends(self) -> Int64s:
-        """int64[templates]: where the slots of each end, counted through all templates."""
-        ends: Int64s = np.cumsum(self._slots)
-        return ends
-
-    @cached_property
-    def _per_slot(self) -> Floats:
-        """float64[slots]: the variables of each, as `bincount` weighs; exact below 2^53."""
-        return np.repeat(self._entries.astype(np.float64), self._slots)
-
-    def _held_before(self, slot: int) -> Floats:
-        """By class: the variables of all slots before one that has a class."""
-        held = np.bincount(self._classes[:slot], self._per_slot[:slot])
-        return held.astype(np.float64, copy=False)
-
-    @cached_property
-    def _covered(self) -> int:
-        """How many templates are not plain."""
-        return int(self._slot_ends.searchsorted(len(self._classes), side="right"))
-
     def _begins_of(self, code: int) -> list[int]:
         """Where the variables of each slot of one template begin."""
-        slots, entries = self._slots.item(code), self._entries.item(code)
-        first = self._slot_ends.item(code) - slots
-        classes = self._classes[first : first + slots].tolist()
-        if not classes:  # it has no variables, or is plain
-            before = slice(self._covered, code)
-            begin = self._classed + int(np.dot(self._entries[before], self._slots[before]))
-            return [begin + number * entries for number in range(slots)]
-        if len(classes) < slots:
-            raise IndexError("the classes end within a template")
-        held = self._held_before(first)
+        slots = self._slots
+        count, entries = slots.counts.item(code), self._entries.item(code)
+        if code >= slots.covered:  # it is plain
+            before = slice(slots.covered, code)
+            begin = self._classed + int(np.dot(self._entries[before], slots.counts[before]))
+            return [begin + number * entries for number in range(count)]
+        end = slots.ends.item(code)
         ends: dict[int, int] = {}  # of a class the template's slots are neighbours
         out = []
-        for kind in classes:
+        for kind in slots.classes[end - count : end].tolist():
             if kind not in self._class_begins:
                 raise IndexError("a class that the block has no variables of")
             if kind not in ends:
-                before_it = int(held.item(kind)) if kind < len(held) else 0
-                ends[kind] = self._class_begins[kind] + before_it
+                ends[kind] = self._class_begins[kind] + self._held_before(code, kind)
             out.append(ends[kind])
             ends[kind] += entries
         return out
+
+    def _held_before(self, code: int, kind: int) -> int:
+        """The variables that the slots of a class have in the templates before one."""
+        templates = self._slots.templates_of(kind)
+        before = templates[: int(templates.searchsorted(templates.dtype.type(code)))]
+        return int(np.add.reduce(self._entries.take(before)))
 
     def _classed_at(self, place: int) -> tuple[int, int]:
         """(the template, the rank among the entries of it) of a variable that has a class."""
         begins = list(self._class_begins.values())
         which = bisect_right(begins, place) - 1
         kind, within = list(self._class_begins)[which], place - begins[which]
-        if kind not in self._of_class:
-            slots = np.flatnonzero(self._classes == kind)
-            self._of_class[kind] = slots, np.cumsum(self._per_slot.take(slots))
-        slots, ends = self._of_class[kind]
+        templates = self._slots.templates_of(kind)
+        ends = self._ends.get(kind)
+        if ends is None:
+            ends = self._ends[kind] = np.cumsum(self._entries.take(templates))
         at = int(ends.searchsorted(within, side="right"))
-        code = int(self._slot_ends.searchsorted(slots.item(at), side="right"))
-        return code, within - int(ends.item(at)) + self._entries.item(code)
+        code = templates.item(at)
+        return code, within - ends.item(at) + self._entries.item(code)
 
     def _plain_at(self, place: int) -> tuple[int, int]:
         """The same of one of a plain template."""
-        entries = self._entries[self._covered :]
-        ends = np.cumsum(entries * self._slots[self._covered :])
+        covered = self._slots.covered
+        entries = self._entries[covered:]
+        ends = np.cumsum(entries * self._slots.counts[covered:])
         within = place - self._classed
         at = int(ends.searchsorted(within, side="right"))
-        return self._covered + at, (within - ends.item(at)) % entries.item(at)
+        return covered + at, (within - ends.item(at)) % entries.item(at)

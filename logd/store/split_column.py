@@ -24,7 +24,7 @@ from logd.format.coded_values import (
     decode_codes,
     decode_dictionaries,
 )
-from logd.format.entry_places import EntryPlaces
+from logd.format.entry_places import ClassedSlots, EntryPlaces
 from logd.format.slot_layout import SlotLayout
 from logd.format.slot_order import SlotOrder
 from logd.format.templates import joined_texts
@@ -69,6 +69,7 @@ class SplitColumn:
         self._templates: Templates | None = None
         self._codes: Rows | None = None
         self._slot_order: SlotOrder | None = None
+        self._slots: ClassedSlots | None = None
         self._known_values: list[ValueDictionary] | None = None
 
     def _of_block(
@@ -147,9 +148,19 @@ class SplitColumn:
         """The same, for a few rows."""
         if self._placed is None or self._placed[0] != block:
             of = self.variables(block, few=True).of
-            slots = self.templates().slots
-            self._placed = block, EntryPlaces(self._codes_of(block), slots, self._classes(), of)
+            self._placed = block, EntryPlaces(self._codes_of(block), self._classed_slots(), of)
         return self._placed[1]
+
+    def _classed_slots(self) -> ClassedSlots:
+        """Raises IndexError where the classes do not fit."""
+
+        def load() -> tuple[ClassedSlots, int]:
+            slots = ClassedSlots(self.templates().slots, self._classes())
+            return slots, slots.size_bytes
+
+        if self._slots is None:
+            self._slots = self._reader.cached(("classed slots", self._kinds.classes), load)
+        return self._slots
 
     def rows_of_variables(self, block: int, places: Int64s) -> Int64s:
         """The block's rows that the variables at these places belong to, ascending."""

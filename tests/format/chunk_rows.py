@@ -27,7 +27,7 @@ from logd.format.chunk import (
 )
 from logd.format.coded_values import decode_codes, decode_dictionaries
 from logd.format.columns import from_planes
-from logd.format.entry_places import EntryPlaces
+from logd.format.entry_places import ClassedSlots, EntryPlaces
 from logd.format.separated import SEPARATOR, edges
 from logd.format.templates import PLACEHOLDER, joined_texts
 
@@ -123,9 +123,10 @@ class DecodedChunk:
         values = self.raw.get((kinds.values, 0))
         dictionaries = [] if values is None else decode_dictionaries(values)
         codes = self._codes(kinds.codes)
+        classed = ClassedSlots(slots, np.frombuffer(classes, np.uint8))
         out = []
         for index, block in enumerate(self._blocks()):
-            entries = EntryPlaces(codes[block], slots, np.frombuffer(classes, np.uint8))
+            entries = EntryPlaces(codes[block], classed)
             stored = StoredVariables(
                 self.raw[kinds.lengths, index],
                 self.raw[kinds.data, index],

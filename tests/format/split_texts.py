@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from logd.format.entry_places import EntryPlaces
+from logd.format.entry_places import ClassedSlots, EntryPlaces
 from logd.format.separated import join_texts
 from logd.format.slot_layout import SlotLayout
 from logd.format.templates import TemplateCodes, VariableBlock, split_block
@@ -31,7 +31,7 @@ class Split(NamedTuple):
         classes = np.zeros(len(order.slots_in_order), np.uint8)
         classes[order.slots_in_order] = np.repeat(order.class_codes, np.diff(order.class_edges))
         codes = self.block.codes.astype(np.uint16)
-        entries = EntryPlaces(codes, order.slots, classes, self.block.of)
+        entries = EntryPlaces(codes, ClassedSlots(order.slots, classes), self.block.of)
         return [entries.positions_of(row) for row in rows]
 
     def templates_of(self, rows: list[int]) -> list[bytes]:

@@ -8,12 +8,12 @@ from hypothesis import strategies as st
 from slot_blocks import Block, blocks
 
 from logd.format.block_variables import ClassSizes
-from logd.format.entry_places import EntryPlaces
+from logd.format.entry_places import ClassedSlots, EntryPlaces
 
 
 def places(block: Block, of: ClassSizes | None = None) -> EntryPlaces:
     codes, slots = np.array(block.codes, np.uint8), np.array(block.slots, np.int64)
-    return EntryPlaces(codes, slots, np.array(block.classes, np.uint8), of)
+    return EntryPlaces(codes, ClassedSlots(slots, np.array(block.classes, np.uint8)), of)
 
 
 def sizes(block: Block) -> ClassSizes:
