@@ -6,7 +6,6 @@ the slots before theirs hold.
 """
 
 from bisect import bisect_right
-from functools import cached_property
 from itertools import accumulate
 from typing import Any
 
@@ -14,57 +13,21 @@ import numpy as np
 import numpy.typing as npt
 
 from logd.format.block_variables import ClassSizes
+from logd.format.slot_order import ClassedSlots
 
 Int64s = npt.NDArray[np.int64]
-Int32s = npt.NDArray[np.int32]
-UInt16s = npt.NDArray[np.uint16]
-Bytes = npt.NDArray[np.uint8]
 Codes = npt.NDArray[np.integer[Any]]
-
-
-class ClassedSlots:
-    """The slots of a chunk. `counts`: int64[templates], of each; `classes`: uint8[k], those of the
-    slots of the first templates. Raises IndexError where they do not end with one of these.
-
-    `ends`: int32[templates], where the slots of each end, counted through all; `covered`: how many
-    templates are not plain.
-    """
-
-    def __init__(self, counts: Int64s, classes: Bytes) -> None:
-        self.counts = counts
-        self.classes = classes
-        self.ends: Int32s = np.cumsum(counts, dtype=np.int32)
-        self.covered = int(self.ends.searchsorted(len(classes), side="right"))
-        if len(classes) != (self.ends.item(self.covered - 1) if self.covered else 0):
-            raise IndexError("the classes end within a template")
-        self._of_class: dict[int, UInt16s] = {}
-
-    @cached_property
-    def templates(self) -> UInt16s:
-        """uint16[k]: of each slot that has a class."""
-        codes = np.arange(self.covered, dtype=np.uint16)
-        return np.repeat(codes, self.counts[: self.covered])
-
-    def templates_of(self, kind: int) -> UInt16s:
-        """uint16[n], ascending: of each slot of a class."""
-        found = self._of_class.get(kind)
-        if found is None:
-            found = self.templates.take(np.flatnonzero(self.classes == kind))
-            self._of_class[kind] = found
-        return found
-
-    @property
-    def size_bytes(self) -> int:
-        """Memory that it takes, about, when all of it is known."""
-        return 500 + self.ends.nbytes + 4 * len(self.classes)
 
 
 class EntryPlaces:
     """`codes`: the template codes of a block's entries; `of`: the block's classes, None where their
-    variables have to be counted. Raises IndexError where an entry has no template.
+    variables have to be counted. Raises IndexError where an entry has no template, or the classes
+    end within one.
     """
 
     def __init__(self, codes: Codes, slots: ClassedSlots, of: ClassSizes | None = None) -> None:
+        if not slots.are_whole:
+            raise IndexError("the classes end within a template")
         self.codes = codes
         self._slots = slots
         self._entries = np.bincount(codes, minlength=len(slots.counts))

@@ -26,6 +26,44 @@ UInt16s = npt.NDArray[np.uint16]
 Bytes = npt.NDArray[np.uint8]
 
 
+class ClassedSlots:
+    """The slots of a chunk. `counts`: int64[templates], of each; `classes`: uint8[k], those of the
+    slots of the first templates.
+
+    `ends`: int32[templates], where the slots of each end, counted through all; `covered`: how many
+    templates are not plain; `are_whole`: the classes end with one of these.
+    """
+
+    def __init__(self, counts: Int64s, classes: Bytes) -> None:
+        self.counts = counts
+        self.classes = classes
+        self.ends: Int32s = np.cumsum(counts, dtype=np.int32)
+        self.covered = (
+            int(self.ends.searchsorted(len(classes), side="right")) if len(classes) else 0
+        )
+        self.are_whole = len(classes) == (self.ends.item(self.covered - 1) if self.covered else 0)
+        self._of_class: dict[int, UInt16s] = {}
+
+    @cached_property
+    def templates(self) -> UInt16s:
+        """uint16[k]: of each slot that has a class."""
+        codes = np.arange(self.covered, dtype=np.uint16)
+        return np.repeat(codes, self.counts[: self.covered])
+
+    def templates_of(self, kind: int) -> UInt16s:
+        """uint16[n], ascending: of each slot of a class."""
+        found = self._of_class.get(kind)
+        if found is None:
+            found = self.templates.take(np.flatnonzero(self.classes == kind))
+            self._of_class[kind] = found
+        return found
+
+    @property
+    def size_bytes(self) -> int:
+        """Memory that it takes, about, when all of it is known."""
+        return 500 + self.ends.nbytes + 4 * len(self.classes)
+
+
 class SlotOrder:
     """`slots`: int64[templates], variables of each; `classes`: uint8[k], of the slots of the first
     templates. Raises ValueError where they do not end with one of these.
@@ -38,16 +76,15 @@ class SlotOrder:
     """
 
     def __init__(self, slots: Int64s, classes: Bytes) -> None:
-        self.slots = slots
-        ends = np.cumsum(slots)
-        self.first: Int32s = (ends - slots).astype(np.int32)
-        self.covered = int(np.searchsorted(ends, len(classes), side="right")) if len(classes) else 0
-        if len(classes) != (int(ends[self.covered - 1]) if self.covered else 0):
+        classed = ClassedSlots(slots, classes)
+        if not classed.are_whole:
             raise ValueError(f"{len(classes)} classes do not end with a template's slots")
+        self.slots = slots
+        self.first: Int32s = (classed.ends - slots).astype(np.int32)
+        self.covered = classed.covered
         order = np.argsort(classes, kind="stable")
-        codes = np.repeat(np.arange(self.covered, dtype=np.uint16), slots[: self.covered])
         # narrow, as those of many chunks are kept
-        self.templates_in_order: UInt16s = codes.take(order)
+        self.templates_in_order: UInt16s = classed.templates.take(order)
         self.slots_in_order: UInt16s = order.astype(np.uint16)
         counts = np.bincount(classes)
         self.class_codes: Bytes = np.flatnonzero(counts).astype(np.uint8)

@@ -24,9 +24,9 @@ from logd.format.coded_values import (
     decode_codes,
     decode_dictionaries,
 )
-from logd.format.entry_places import ClassedSlots, EntryPlaces
+from logd.format.entry_places import EntryPlaces
 from logd.format.slot_layout import SlotLayout
-from logd.format.slot_order import SlotOrder
+from logd.format.slot_order import ClassedSlots, SlotOrder
 from logd.format.templates import joined_texts
 from logd.store.chunk_values import Templates, decode_templates
 
@@ -152,8 +152,6 @@ class SplitColumn:
         return self._placed[1]
 
     def _classed_slots(self) -> ClassedSlots:
-        """Raises IndexError where the classes do not fit."""
-
         def load() -> tuple[ClassedSlots, int]:
             slots = ClassedSlots(self.templates().slots, self._classes())
             return slots, slots.size_bytes

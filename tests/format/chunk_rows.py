@@ -27,8 +27,9 @@ from logd.format.chunk import (
 )
 from logd.format.coded_values import decode_codes, decode_dictionaries
 from logd.format.columns import from_planes
-from logd.format.entry_places import ClassedSlots, EntryPlaces
+from logd.format.entry_places import EntryPlaces
 from logd.format.separated import SEPARATOR, edges
+from logd.format.slot_order import ClassedSlots
 from logd.format.templates import PLACEHOLDER, joined_texts
 
 Int64s = npt.NDArray[np.int64]

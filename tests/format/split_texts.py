@@ -5,9 +5,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from logd.format.entry_places import ClassedSlots, EntryPlaces
+from logd.format.entry_places import EntryPlaces
 from logd.format.separated import join_texts
 from logd.format.slot_layout import SlotLayout
+from logd.format.slot_order import ClassedSlots
 from logd.format.templates import TemplateCodes, VariableBlock, split_block
 
 

@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 from slot_blocks import Block, blocks
 
 from logd.format.block_variables import ClassSizes
-from logd.format.entry_places import ClassedSlots, EntryPlaces
+from logd.format.entry_places import EntryPlaces
+from logd.format.slot_order import ClassedSlots
 
 
 def places(block: Block, of: ClassSizes | None = None) -> EntryPlaces:
