@@ -8,6 +8,7 @@ import msgspec
 import pytest
 from store_world import TINY, World, ask, entries, entry, new_world
 
+from logd.format.segment import HEADER_BYTES
 from logd.store.files import OsFile
 from logd.store.project import Project
 
@@ -35,6 +36,14 @@ def frozen(world: World, *sizes: int) -> None:
     for number, size in enumerate(sizes):
         world.store_entries(entries(f"f{number}", size))
         world.project.freeze()
+
+
+def first_of_two_without_an_index(world: World) -> Path:
+    """The segment of the chunk before the last."""
+    frozen(world, 4, 5)
+    world.crash()
+    lose_the_index(world)
+    return segments(world)[0]
 
 
 def cut_short(world: World, kept_of_the_chunk: float) -> None:
@@ -247,16 +256,19 @@ def test_a_missing_segment_file_is_reported_and_the_rest_is_served() -> None:
         assert world.store_entries([entry("next")]) == [11]
 
 
-def change_a_head(path: Path) -> None:
+def change(path: Path, offset: int, bits: int = 1) -> None:
+    """Flip bits of one byte."""
     data = bytearray(path.read_bytes())
-    data[56 + 20] ^= 1
+    data[offset] ^= bits
     path.write_bytes(data)
+
+
+def change_a_head(path: Path) -> None:
+    change(path, HEADER_BYTES + 20)
 
 
 def change_a_column(path: Path) -> None:
-    data = bytearray(path.read_bytes())
-    data[-len(data) // 3] ^= 1
-    path.write_bytes(data)
+    change(path, -path.stat().st_size // 3)
 
 
 def shorten(path: Path) -> None:
@@ -300,13 +312,9 @@ def test_a_shortened_segment_file_is_reported_by_the_query_that_needs_it() -> No
 
 def test_a_lost_index_keeps_a_damaged_chunk_aside() -> None:
     with new_world() as world:
-        frozen(world, 4, 5)
-        world.crash()
-        lose_the_index(world)
-        path = segments(world)[0]
-        data = bytearray(path.read_bytes())
-        data[80] ^= 1  # within the chunk's head
-        path.write_bytes(data)
+        path = first_of_two_without_an_index(world)
+        change(path, 80)  # within the chunk's head
+        data = path.read_bytes()
         project = world.open()
         assert world.seqs() == [4, 5, 6, 7, 8]
         assert project.damage
@@ -325,13 +333,8 @@ def test_a_damaged_size_of_a_chunks_head_is_not_read(monkeypatch: pytest.MonkeyP
         return read(file, offset, size)
 
     with new_world() as world:
-        frozen(world, 4, 5)
-        world.crash()
-        lose_the_index(world)
-        path = segments(world)[0]
-        data = bytearray(path.read_bytes())
-        data[56 + 11] ^= 0x80  # the highest byte
-        path.write_bytes(data)
+        path = first_of_two_without_an_index(world)
+        change(path, HEADER_BYTES + 11, 0x80)  # the highest byte
         monkeypatch.setattr(OsFile, "read", reading)
         assert world.open().damage
         assert world.seqs() == [4, 5, 6, 7, 8]
@@ -360,9 +363,7 @@ def test_a_damaged_segment_header_stops_neither_reading_nor_freezing() -> None:
         frozen(world, 20)
         world.crash()
         (path,) = segments(world)
-        data = bytearray(path.read_bytes())
-        data[5] ^= 1
-        path.write_bytes(data)
+        change(path, 5)
         world.open()
         frozen(world, 20)
         assert world.seqs() == list(range(40))
@@ -375,9 +376,7 @@ def test_damaged_idempotency_records_do_not_keep_a_project_closed() -> None:
         row = world.project.snapshot().chunks[0].row
         world.crash()
         (path,) = segments(world)
-        data = bytearray(path.read_bytes())
-        data[row.end - 1] ^= 1  # the records come last
-        path.write_bytes(data)
+        change(path, row.end - 1)  # the records come last
         assert world.open().damage
         assert [e.seq for e in ask(world.project.snapshot()).entries] == [2, 1, 0]
 

@@ -18,6 +18,14 @@ def only_wal(world: World) -> Path:
     return path
 
 
+def died_with(world: World, names: str) -> Path:
+    """The WAL of a process that had stored two entries of each name, a frame each."""
+    for name in names:
+        world.store_entries(entries(name, 2))
+    world.crash()
+    return only_wal(world)
+
+
 def frame_starts(data: bytes) -> list[int]:
     return [offset for offset, _ in codec.decode_frames(data, codec.HEADER_BYTES)]
 
@@ -49,10 +57,7 @@ def test_every_acknowledged_entry_is_there_after_a_crash() -> None:
 
 def test_a_wal_torn_at_any_byte_keeps_the_whole_frames_before() -> None:
     with new_world() as world:
-        for name in ("a", "b", "c", "d"):
-            world.store_entries(entries(name, 2))
-        world.crash()
-        path = only_wal(world)
+        path = died_with(world, "abcd")
         whole = path.read_bytes()
         starts = [*frame_starts(whole), len(whole)]
         for size in range(starts[1], len(whole)):
@@ -135,10 +140,7 @@ def test_a_cursor_of_before_a_torn_frame_holds_after_the_next_restart() -> None:
 @pytest.mark.parametrize("within", [0, 5, 9, 20, 33, 40, 60])
 def test_a_damaged_frame_in_the_middle_takes_nothing_else_with_it(frame: int, within: int) -> None:
     with new_world() as world:
-        for name in ("a", "b", "c", "d"):
-            world.store_entries(entries(name, 2))
-        world.crash()
-        path = only_wal(world)
+        path = died_with(world, "abcd")
         before = path.read_bytes()
         damage(path, frame_starts(before)[frame] + within)
         damaged = path.read_bytes()
@@ -157,10 +159,7 @@ def test_a_damaged_frame_in_the_middle_takes_nothing_else_with_it(frame: int, wi
 def test_frames_at_a_wrong_place_show_each_entry_once(order: list[int]) -> None:
     """As a disk may leave them that writes to another place than it was told."""
     with new_world() as world:
-        for name in ("a", "b", "c", "d"):
-            world.store_entries(entries(name, 2))
-        world.crash()
-        path = only_wal(world)
+        path = died_with(world, "abcd")
         whole = path.read_bytes()
         edges = [*frame_starts(whole), len(whole)]
         frames = [whole[edges[at] : edges[at + 1]] for at in order]
@@ -177,10 +176,7 @@ def test_frames_at_a_wrong_place_show_each_entry_once(order: list[int]) -> None:
 
 def test_damage_is_set_aside_once_and_the_second_opening_finds_none() -> None:
     with new_world() as world:
-        for name in ("a", "b", "c"):
-            world.store_entries(entries(name, 2))
-        world.crash()
-        path = only_wal(world)
+        path = died_with(world, "abc")
         damage(path, frame_starts(path.read_bytes())[1] + 50, 3)
         world.open()
         world.crash()
