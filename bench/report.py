@@ -166,7 +166,11 @@ def _labels(results: Results) -> list[str]:
     return [info.name + ("" if info.durable else " *") for info in results.peers]
 
 
-_NOT_DURABLE = "\n\\* acknowledges before the entries are safe on disk.\n"
+_NOT_DURABLE = (
+    "\n\\* acknowledges before the entries are safe on disk.\n\n"
+    "The first row is the filling of an empty store. Of each of the others there were several "
+    "loads in a row, and the one in the middle is shown.\n"
+)
 
 
 def _loads(results: Results) -> str:
@@ -264,8 +268,8 @@ def _mixed(results: Results) -> str:
     head = ["", "alone, entries/s", "p99 ms", "beside, entries/s", "p99 ms", "of alone", "query ms"]
     return (
         "## Single entries on 8 connections beside worst-case queries, each a new prefix\n\n"
-        "Four loads, one after the other: alone, beside, beside, alone. Where the machine gets "
-        "slower or quicker meanwhile, that counts for both. Each figure is of two loads.\n\n"
+        "Loads in turns: alone, beside, beside, alone, and again. Where the machine gets slower or "
+        "quicker meanwhile, that counts for both. Each p99 is the median of those of the loads.\n\n"
         + grid(head, rows)
     )
 

@@ -10,8 +10,8 @@ FORMAT = 1
 
 
 class IngestFigures(msgspec.Struct, frozen=True, kw_only=True):
-    """One load. CPU is per entry stored; `indexed_cpu_us` also holds what the server did behind
-    the last acknowledgement, until it was quiet."""
+    """One load: of several the one in the middle. CPU is per entry stored; `indexed_cpu_us` also
+    holds what the server did behind the last acknowledgement, until it was quiet."""
 
     batch: int
     connections: int
@@ -64,7 +64,8 @@ class StoreFigures(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class MixedFigures(msgspec.Struct, frozen=True, kw_only=True):
-    """One-entry requests alone, then beside a loop of `query` on a connection of its own."""
+    """One-entry requests alone, and beside a loop of `query` on a connection of its own.
+    Latencies are medians of what several loads had."""
 
     query: str
     connections: int

@@ -2,7 +2,8 @@
 each for a prefix that was not asked for before."""
 
 import multiprocessing
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import cycle
 from multiprocessing.connection import Connection as Pipe
@@ -11,10 +12,10 @@ from typing import Final
 from bench.http import Address, Connection
 from bench.load import LoadResult
 from bench.new_questions import prefix_questions
-from bench.peers.base import HttpPeer, PeerError, Portion, Question
+from bench.peers.base import HttpPeer, PeerError, Question
 from bench.results import MixedFigures
 from bench.stats import median, percentile
-from bench.workloads.setting import Setting
+from bench.workloads.setting import Setting, single_portion
 
 _QUERY: Final = "new_prefix"
 _CONNECTIONS: Final = 8
@@ -32,20 +33,46 @@ class _Looped:
 def run(setting: Setting, peer: HttpPeer) -> MixedFigures:
     """On a filled store; adds entries to it, so that no question can be checked afterwards.
 
-    Alone, beside, beside, alone: a disk that gets slower meanwhile, or quicker, counts for both.
+    Alone, beside, beside, alone, several times: a disk that gets slower meanwhile, or quicker,
+    counts for both. What is slow for a second does not decide: the p99 is the median of the loads'.
     """
-    alone = [_load(setting, peer)]
+    rounds = max(1, setting.scope.loads // 2)
+    questions = [peer.question(query) for query in prefix_questions()]
+    alone, beside = [], []
+    seconds: list[float] = []
+    for number in range(rounds):
+        alone.append(_load(setting, peer))
+        with _questions(peer.address, questions[number::rounds], seconds):
+            beside += [_load(setting, peer), _load(setting, peer)]
+        alone.append(_load(setting, peer))
+    return MixedFigures(
+        query=_QUERY,
+        connections=_CONNECTIONS,
+        alone_per_s=_per_s(alone),
+        alone_p50_ms=_percentile_ms(alone, 50),
+        alone_p99_ms=_percentile_ms(alone, 99),
+        beside_per_s=_per_s(beside),
+        beside_p50_ms=_percentile_ms(beside, 50),
+        beside_p99_ms=_percentile_ms(beside, 99),
+        query_ms=median(seconds) * 1e3,
+    )
+
+
+@contextmanager
+def _questions(
+    address: Address, questions: Sequence[Question], seconds: list[float]
+) -> Iterator[None]:
+    """Meanwhile a process asks one question after the other; the times go into `seconds`."""
     context = multiprocessing.get_context("spawn")
     ours, theirs = context.Pipe()
-    questions = [peer.question(query) for query in prefix_questions()]
-    process = context.Process(target=_loop, args=(peer.address, questions, theirs), daemon=True)
+    process = context.Process(target=_loop, args=(address, questions, theirs), daemon=True)
     process.start()
     theirs.close()
     try:
         if not ours.poll(_LIMIT_S):
             raise TimeoutError("the query loop did not start")
         ours.recv()
-        beside = [_load(setting, peer), _load(setting, peer)]
+        yield
         ours.send("stop")
         if not ours.poll(_LIMIT_S):
             raise TimeoutError("the query loop did not end")
@@ -53,36 +80,22 @@ def run(setting: Setting, peer: HttpPeer) -> MixedFigures:
     finally:
         process.kill()
         process.join()
-    alone.append(_load(setting, peer))
     assert isinstance(looped, _Looped)
     if looped.failure:
         raise PeerError(looped.failure)
-    return MixedFigures(
-        query=_QUERY,
-        connections=_CONNECTIONS,
-        alone_per_s=_per_s(alone),
-        alone_p50_ms=median(_latencies(alone)) * 1e3,
-        alone_p99_ms=percentile(_latencies(alone), 99) * 1e3,
-        beside_per_s=_per_s(beside),
-        beside_p50_ms=median(_latencies(beside)) * 1e3,
-        beside_p99_ms=percentile(_latencies(beside), 99) * 1e3,
-        query_ms=median(looped.seconds) * 1e3,
-    )
+    seconds += looped.seconds
 
 
 def _per_s(loads: Sequence[LoadResult]) -> float:
     return sum(len(load.acknowledged) for load in loads) / sum(load.seconds for load in loads)
 
 
-def _latencies(loads: Sequence[LoadResult]) -> list[float]:
-    return [seconds for load in loads for seconds in load.latencies_s]
+def _percentile_ms(loads: Sequence[LoadResult], percent: float) -> float:
+    return median([percentile(load.latencies_s, percent) for load in loads]) * 1e3
 
 
 def _load(setting: Setting, peer: HttpPeer) -> LoadResult:
-    scope = setting.scope
-    count = min(scope.entries, int(scope.single_s * 40_000) // 1_000 * 1_000)
-    portion = Portion(setting.corpus, 0, count, 1, _CONNECTIONS, scope.single_s)
-    return peer.ingest(portion, setting.work).load
+    return peer.ingest(single_portion(setting, _CONNECTIONS), setting.work).load
 
 
 def _loop(address: Address, questions: Sequence[Question], pipe: Pipe) -> None:

@@ -9,22 +9,27 @@ from typing import Final
 
 from bench.corpus import BLOCK, Corpus
 from bench.oracle import Oracle
-from bench.peers.base import Peer, Stored
+from bench.peers.base import Peer, Portion, Stored
 from bench.procstat import cpu_seconds, wait_until_quiet
 from bench.results import IngestFigures
 from bench.stats import median, percentile
 
 Progress = Callable[[str], None]
 
+_SINGLES_PER_S: Final = 40_000
+"""Requests prepared for each second of a load of single entries: more than any peer answers."""
+
 
 @dataclass(frozen=True)
 class Scope:
-    """How much is done. `single_s`: time of each load of one-entry requests. `crash_s`: time
-    until the server is killed. `settle_s`: longest wait for background work, over
-    when there has been none for `quiet_s`, or `disk_quiet_s` before the size on disk is taken (a
-    peer that does not sync may write its last data many seconds later)."""
+    """How much is done. `loads`: of each kind, of which the median counts; `single_s`: time of
+    each load of one-entry requests. `crash_s`: time until the server is killed. `settle_s`: longest
+    wait for background work, over when there has been none for `quiet_s`, or `disk_quiet_s` before
+    the size on disk is taken (a peer that does not sync may write its last data many seconds
+    later)."""
 
     entries: int
+    loads: int
     single_s: float
     crash_s: float
     settle_s: float
@@ -38,6 +43,7 @@ class Scope:
 
 SMOKE: Final = Scope(
     entries=20 * BLOCK,
+    loads=1,
     single_s=0.7,
     crash_s=0.7,
     settle_s=4.0,
@@ -53,7 +59,8 @@ def full(entries: int, scale: tuple[int, ...]) -> Scope:
     """The whole programme on `entries` entries."""
     return Scope(
         entries=entries,
-        single_s=5.0,
+        loads=5,
+        single_s=2.0,
         crash_s=10.0,
         settle_s=60.0,
         quiet_s=2.0,
@@ -97,6 +104,13 @@ class Setting:
 
 def cpu_now(peer: Peer) -> float | None:
     return cpu_seconds(peer.pid) if peer.pid is not None else None
+
+
+def single_portion(setting: Setting, connections: int) -> Portion:
+    """One load of single entries."""
+    scope = setting.scope
+    count = min(scope.entries, int(scope.single_s * _SINGLES_PER_S) // 1_000 * 1_000)
+    return Portion(setting.corpus, 0, count, 1, connections, scope.single_s)
 
 
 def ingest_figures(
