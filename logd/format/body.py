@@ -30,6 +30,7 @@ from logd.format.body_faults import (
     Parsed,
     examine,
     split,
+    split_lines,
 )
 from logd.format.separated import (
     SEPARATOR,
@@ -147,8 +148,9 @@ def decode_body(body: bytes, project: ProjectId, received_ns: int, *, ndjson: bo
 def decode_good_entries(
     body: bytes, project: ProjectId, received_ns: int, *, ndjson: bool
 ) -> Partial:
-    """The good entries of a body, and what is wrong with the others. Raises InvalidBody."""
-    raws = split(body, ndjson)
+    """The good entries of a body, and what is wrong with the others. Of NDJSON a line that is no
+    JSON is one of these. Raises InvalidBody."""
+    raws = split_lines(body) if ndjson else split(body, ndjson)
     found = examine(raws, project, received_ns)
     kept = tuple(found.good)
     errors = sorted((*found.faults, *found.foreign), key=lambda error: error.index)

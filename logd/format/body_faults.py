@@ -112,6 +112,30 @@ def split(body: bytes, ndjson: bool) -> list[Raw]:
     raise InvalidBody("wrong_type", "the body must be an entry object or an array of them")
 
 
+def split_lines(body: bytes) -> list[Raw | InvalidBody]:
+    """The JSON values of an NDJSON body line by line, or what is wrong with a line: one that was
+    cut off does not spoil the others. Blank lines are skipped. Raises InvalidBody where none of
+    them is JSON, or so many lines cannot be entries."""
+    try:
+        return list(split(body, ndjson=True))
+    except InvalidBody:
+        lines = body.count(b"\n")
+        if lines > _WORTH_COUNTING and lines * _LEAST_ENTRY_BYTES > len(body):
+            raise
+        found = [part for line in body.split(b"\n") for part in _of_line(line)]
+        if not any(isinstance(part, Raw) for part in found):
+            raise
+        return found
+
+
+def _of_line(line: bytes) -> Sequence[Raw | InvalidBody]:
+    """The values of a line, none of a blank one."""
+    try:
+        return split(line, ndjson=True)
+    except InvalidBody as error:
+        return [error]
+
+
 def _check_shape(body: bytes, *, in_array: bool) -> None:
     """Raises InvalidBody where decoding would take depth or memory out of all proportion."""
     shape = shape_of(body, in_array=in_array)
@@ -146,10 +170,13 @@ class Findings:
             self.foreign.append(EntryError(index, "/projectId", "foreign_project", detail))
 
 
-def examine(raws: Sequence[Raw], project: ProjectId, received_ns: int) -> Findings:
+def examine(raws: Sequence[Raw | InvalidBody], project: ProjectId, received_ns: int) -> Findings:
     """Looks at every entry. `received_ns` dates those that carry no timestamp."""
     found = Findings()
     for index, raw in enumerate(raws):
+        if isinstance(raw, InvalidBody):
+            found.add_faults([EntryError(index, "", raw.code, raw.detail)])
+            continue
         checked = _Checked(index)
         parsed = checked.entry(raw, received_ns)
         if checked.errors:

@@ -118,6 +118,20 @@ async def test_partial_stores_the_good_entries_and_lists_the_bad(daemon: Daemon)
     assert (await listed(daemon))["total"] == 1
 
 
+async def test_a_torn_line_is_a_bad_entry_of_a_partial_request(daemon: Daemon) -> None:
+    good = json.dumps(daemon.entry())
+    lines = "\n".join([good, good[: len(good) // 2], good])
+    headers = {"Content-Type": "application/x-ndjson"}
+    url = "/v1/ingest?partial=true"
+    response = await daemon.call("POST", url, daemon.key, content=lines, headers=headers)
+    assert response.status_code == 207
+    receipt = response.json()
+    assert [log_id is None for log_id in receipt["ids"]] == [False, True, False]
+    (error,) = receipt["errors"]
+    assert (error["index"], error["pointer"], error["code"]) == (1, "", "malformed_json")
+    assert (await listed(daemon))["total"] == 2
+
+
 async def test_partial_without_bad_entries_is_an_ordinary_success(daemon: Daemon) -> None:
     response = await ingest(daemon, [daemon.entry()], "/v1/ingest?partial=true")
     assert response.status_code == 200

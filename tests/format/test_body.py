@@ -2,7 +2,7 @@ import json
 
 import numpy as np
 import pytest
-from body_calls import decoded, faults, one, partial, quoted, refusal
+from body_calls import decoded, faults, one, partial, quoted, refusal, refusal_of_all
 from body_samples import RECEIVED_NS, array, entry
 from format_samples import OTHER_PROJECT, PROJECT, Row, batch_of, rows_of
 
@@ -148,7 +148,8 @@ def test_a_line_that_is_no_object_is_a_fault() -> None:
     "line", [b"{", b"x", b"{}}", entry()[:-1], entry() + b",", b"\xef\xbb\xbf"]
 )
 def test_a_line_that_is_no_json_spoils_the_body(line: bytes) -> None:
-    assert refusal(entry() + b"\n" + line + b"\n", ndjson=True) == "malformed_json"
+    body = entry() + b"\n" + line + b"\n"
+    assert refusal_of_all(body, ndjson=True) == "malformed_json"
 
 
 # ---------------------------------------------------------------- partial bodies
@@ -162,6 +163,43 @@ def test_the_good_entries_are_kept_whatever_was_sent() -> None:
         assert found.count == 3
         assert found.batch is not None
         assert rows_of(found.batch) == decoded(array(good, good))
+
+
+@pytest.mark.parametrize(
+    ("line", "code"),
+    [
+        (entry()[:-20], "malformed_json"),
+        (entry() + b",", "malformed_json"),
+        (entry(message='"\xff"').replace(b"\xc3\xbf", b"\xff"), "not_utf8"),
+        (entry(message=r'"\ud800"'), "malformed_json"),
+        (b'{"meta":' + b"[" * 600 + b"]" * 600 + b"}", "too_deep"),
+        (b"7 " * 20_000, "too_many_values"),
+    ],
+)
+@pytest.mark.parametrize("end", [b"\n", b"\r\n", b"\n \n\n"])
+def test_a_line_that_is_no_json_is_one_bad_entry_of_several(
+    line: bytes, code: str, end: bytes
+) -> None:
+    lines = [entry(message='"a"'), line, entry(message='"b"'), entry(level='"x"')]
+    for body in (end.join(lines), end.join([*lines, b""])):
+        found = partial(body, ndjson=True)
+        assert (found.kept, found.count) == ((0, 2), 4)
+        assert found.batch is not None
+        assert rows_of(found.batch) == decoded(array(lines[0], lines[2]))
+        listed = [(error.index, error.pointer, error.code) for error in found.errors]
+        assert listed == [(1, "", code), (3, "/level", "invalid_level")]
+
+
+@pytest.mark.parametrize(
+    ("lines", "code"),
+    [
+        ([b"x"], "malformed_json"),
+        ([entry()[:-1]] * 3, "malformed_json"),
+        ([b"x" * 40] * 20_000 + [entry()], "too_many_values"),
+    ],
+)
+def test_what_is_no_ndjson_at_all_is_refused_in_part_too(lines: list[bytes], code: str) -> None:
+    assert refusal(b"\n".join(lines), ndjson=True) == code
 
 
 def test_a_body_without_a_good_entry_keeps_none() -> None:

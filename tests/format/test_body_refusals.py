@@ -1,8 +1,9 @@
 import json
 from collections.abc import Callable
+from functools import partial as partial_call
 
 import pytest
-from body_calls import decoded, one, partial, quoted, refusal
+from body_calls import decoded, one, partial, quoted, refusal, refusal_of_all
 from body_samples import array, entry
 from format_samples import PROJECT
 
@@ -117,7 +118,13 @@ def test_how_deep_an_entry_may_nest_does_not_depend_on_the_stack(kind: str, fram
     assert found.batch.count == found.count
     for levels in (MAX_NESTING + 1, 990, 2000):
         body, ndjson = DEEP[kind](levels)
-        assert at_depth(frames, lambda b=body, n=ndjson: refusal(b, ndjson=n)) == "too_deep"  # type: ignore[misc]
+        refuse = refusal_of_all if ndjson else refusal
+        assert at_depth(frames, partial_call(refuse, body, ndjson=ndjson)) == "too_deep"
+        if ndjson:  # the other line is good
+            found = at_depth(frames, partial_call(partial, body, ndjson=True))
+            assert isinstance(found, Partial)
+            assert found.kept == (0,)
+            assert [(error.index, error.code) for error in found.errors] == [(1, "too_deep")]
 
 
 @pytest.mark.parametrize("body", [b"[" * 1_000_000, b'{"a":' * 200_000, b'[{"tags":' + b"[" * 9999])
