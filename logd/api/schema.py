@@ -180,7 +180,7 @@ class KeyChange(Sent, frozen=True):
 
 
 class Rotation(Sent, frozen=True):
-    """`overlapSeconds`: how long the old secret works on."""
+    """`overlapSeconds`: how long the old secrets work on, at most."""
 
     overlap_seconds: int = 0
 

@@ -91,15 +91,18 @@ class Keys(Ledger):
     def rotate_key(
         self, caller: str, project_id: str, key_id: str, overlap_seconds: int = 0
     ) -> tuple[ApiKey, str]:
-        """[thread] A new secret for the key, given this once. The secret before works for
-        `overlap_seconds` more (0 to 30 days); secrets rotated out earlier keep their own terms,
-        the latest eight of them."""
+        """[thread] A new secret for the key, given this once. The one before works for
+        `overlap_seconds` more (0 to 30 days), and so do those rotated out earlier, the latest eight
+        of them, where they have not less time left: whoever rotates a secret that has leaked, and
+        allows no overlap, is rid of all of them."""
         overlap_ns = fields.overlap_seconds(overlap_seconds) * 1_000_000_000
         secret = secrets.new_secret(secrets.KEY, self._random_bytes)
         with self._transaction() as change:
             project = managed_project(change.state, caller, project_id)
             record = _record(change.state, project, key_id)
-            retired = (*record.retired, Retired(record.digest, change.now_ns + overlap_ns))
+            until_ns = change.now_ns + overlap_ns
+            retired = (*record.retired, Retired(record.digest, until_ns))
+            retired = tuple(Retired(old.digest, min(old.until_ns, until_ns)) for old in retired)
             working = [old for old in retired if old.until_ns > change.now_ns]
             key = replace(record.key, prefix=secrets.display_prefix(secret))
             change.put(KeyRecord(key, secrets.digest(secret), tuple(working[-MAX_RETIRED:])))

@@ -161,16 +161,39 @@ def test_within_the_overlap_both_secrets_work(world: World) -> None:
         assert control.authenticate(new) is not None
 
 
-def test_each_retired_secret_keeps_its_own_term(world: World) -> None:
+def test_a_retired_secret_works_as_long_as_every_overlap_since_allows(world: World) -> None:
     with world.open() as control:
         office = Office(control)
         target = (office.admin.id, office.project.id)
         key, first = office.key(control)
-        _, second = control.rotate_key(*target, key.id, 100)
-        _, third = control.rotate_key(*target, key.id, 10)
-        world.pass_seconds(50)
-        works = [control.authenticate(secret) is not None for secret in (first, second, third)]
-        assert works == [True, False, True]
+        _, second = control.rotate_key(*target, key.id, 50)
+        _, third = control.rotate_key(*target, key.id, 100)
+        _, fourth = control.rotate_key(*target, key.id, 70)
+        works = []
+        for seconds in (49, 1, 19, 1):
+            world.pass_seconds(seconds)
+            secrets = (first, second, third, fourth)
+            works.append([control.authenticate(secret) is not None for secret in secrets])
+        assert works == [
+            [True, True, True, True],
+            [False, True, True, True],
+            [False, True, True, True],
+            [False, False, False, True],
+        ]
+
+
+def test_without_an_overlap_all_secrets_so_far_end(world: World) -> None:
+    with world.open() as control:
+        office = Office(control)
+        target = (office.admin.id, office.project.id)
+        key, first = office.key(control)
+        _, second = control.rotate_key(*target, key.id, 3600)
+        _, third = control.rotate_key(*target, key.id)
+        assert control.authenticate(first) is control.authenticate(second) is None
+        assert control.authenticate(third) is not None
+    with world.open() as control:
+        assert control.authenticate(first) is control.authenticate(second) is None
+        assert control.authenticate(third) is not None
 
 
 def test_a_key_has_a_bounded_number_of_secrets(world: World) -> None:
@@ -183,17 +206,6 @@ def test_a_key_has_a_bounded_number_of_secrets(world: World) -> None:
             secrets.append(secret)
         works = [control.authenticate(secret) is not None for secret in secrets]
         assert works == [False] * 3 + [True] * (MAX_RETIRED + 1)
-
-
-def test_secrets_without_a_term_do_not_push_out_one_that_has_it(world: World) -> None:
-    with world.open() as control:
-        office = Office(control)
-        target = (office.admin.id, office.project.id)
-        key, first = office.key(control)
-        control.rotate_key(*target, key.id, 3600)
-        for _ in range(MAX_RETIRED + 1):
-            control.rotate_key(*target, key.id)
-        assert control.authenticate(first) is not None
 
 
 def test_an_overlap_beyond_30_days_is_refused(world: World) -> None:

@@ -218,7 +218,8 @@ class ControlMachine(RuleBasedStateMachine):
         _, secret = self.control.rotate_key(self.ids[who], project, key_id, seconds)
         working, _ = self.org_with(project).projects[project].keys[key_id]
         if not overlap:
-            self.dead_secrets.add(working.pop())
+            self.dead_secrets.update(working)
+            working.clear()
         working.append(secret)
         while len(working) > MAX_RETIRED + 1:
             self.dead_secrets.add(working.pop(0))
