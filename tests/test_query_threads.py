@@ -70,15 +70,3 @@ async def test_a_query_that_was_cancelled_before_does_not_begin(pool: WorkPool) 
 async def test_a_query_whose_time_is_over_is_stopped(pool: WorkPool) -> None:
     with pytest.raises(Cancelled):
         await pool.run_cancellable(EndlessQuery(), CancelFlag(0, pool))
-
-
-async def test_waiting_queries_are_counted(pool: WorkPool) -> None:
-    query, flag = EndlessQuery(), CancelFlag(60, pool)
-    with trio.CancelScope() as scope:
-        async with trio.open_nursery() as nursery:
-            for _ in range(3):
-                nursery.start_soon(pool.run_cancellable, query, flag)
-            await trio.to_thread.run_sync(query.begun.wait)
-            assert pool.waiting == 2
-            scope.cancel()
-    assert pool.waiting == 0

@@ -10,6 +10,7 @@ from logd.daemon.deputy import Deputy
 from logd.daemon.desks import Desks
 from logd.daemon.ingest import Ingest
 from logd.daemon.queries import Queries
+from logd.daemon.query_queue import QueryQueue
 from logd.daemon.scan_processes import QUIET_SECONDS, ScanProcesses
 from logd.daemon.threads import Threads
 from logd.daemon.upkeep import Upkeep
@@ -54,7 +55,7 @@ async def open_logs(
             yield Logs(
                 desks=desks,
                 ingest=Ingest(desks, clock, threads.decode),
-                queries=Queries(desks, threads.query, scanner),
+                queries=Queries(desks, threads.query, QueryQueue(query_threads), scanner),
                 deputy=deputy,
             )
         finally:

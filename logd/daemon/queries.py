@@ -6,9 +6,10 @@ from typing import Final
 import msgspec
 
 from logd.daemon.desks import Desks
+from logd.daemon.query_queue import QueryQueue
 from logd.daemon.threads import Patience, WorkPool
 from logd.entry import Entry, LevelCounts, ProjectId, Seq
-from logd.errors import BadQuery, NoSuchEntry, Overloaded
+from logd.errors import BadQuery, NoSuchEntry
 from logd.format.logid import parse_log_id
 from logd.query.ast import Filter
 from logd.query.cursor import Cursor, decode, encode, filter_digest
@@ -19,7 +20,6 @@ from logd.store.search import Found, Position, Snapshot, entry_at, search, searc
 _log = logging.getLogger("logd.logs")
 
 _QUERY_SECONDS: Final = 60.0
-_MAX_WAITING_QUERIES: Final = 256
 _AT_HAND_SECONDS: Final = 0.001
 _MOST_SKIPS: Final = 3
 """Few: what is in vain mostly ends at the first look, and what was asked in vain is asked again."""
@@ -35,10 +35,13 @@ class Page(msgspec.Struct, frozen=True):
 
 
 class Queries:
-    def __init__(self, desks: Desks, threads: WorkPool, scanner: Scanner) -> None:
-        """`threads`: those that queries run in."""
+    def __init__(
+        self, desks: Desks, threads: WorkPool, queue: QueryQueue, scanner: Scanner
+    ) -> None:
+        """`threads`: those that queries run in, as many as `queue` lets run at once."""
         self._desks = desks
         self._threads = threads
+        self._queue = queue
         self._scanner = scanner
         self._patience = Patience(_MOST_SKIPS)
 
@@ -46,17 +49,17 @@ class Queries:
         self, project: ProjectId, filter_: Filter, limit: int, cursor: str | None
     ) -> Page:
         """Raises BadQuery for a cursor that does not fit, Overloaded, StorageFailed, Cancelled."""
-        desk = await self._desks.of(project)
+        await self._desks.of(project)
         page = self.page_at_hand(project, filter_, limit, cursor)
         if page is not None:
             return page
-        if self._threads.waiting >= _MAX_WAITING_QUERIES:
-            raise Overloaded("too many queries wait already")
-        with self._desks.telling(project), desk.reading(_QUERY_SECONDS) as flag:
-            asked = _Asked(project, filter_, limit, cursor, desk.project.snapshot())
-            found = await self._threads.run_cancellable(
-                lambda check: asked.search(self._scanner, check), flag
-            )
+        async with self._queue.turn(project):
+            desk = await self._desks.of(project)
+            with self._desks.telling(project), desk.reading(_QUERY_SECONDS) as flag:
+                asked = _Asked(project, filter_, limit, cursor, desk.project.snapshot())
+                found = await self._threads.run_cancellable(
+                    lambda check: asked.search(self._scanner, check), flag
+                )
         return asked.page(found)
 
     def page_at_hand(
@@ -81,14 +84,15 @@ class Queries:
         return (await self._desks.of(project)).project.level_counts()
 
     async def entry(self, project: ProjectId, log_id_: str) -> Entry:
-        """Raises NoSuchEntry."""
+        """Raises NoSuchEntry, Overloaded, StorageFailed, Cancelled."""
         seq = parse_log_id(project, log_id_)
         if seq is None:
             raise NoSuchEntry("no entry of that id")
-        desk = await self._desks.of(project)
-        with self._desks.telling(project), desk.reading(_QUERY_SECONDS) as flag:
-            snapshot = desk.project.snapshot()
-            found = await self._threads.run_cancellable(lambda _: entry_at(snapshot, seq), flag)
+        async with self._queue.turn(project):
+            desk = await self._desks.of(project)
+            with self._desks.telling(project), desk.reading(_QUERY_SECONDS) as flag:
+                snapshot = desk.project.snapshot()
+                found = await self._threads.run_cancellable(lambda _: entry_at(snapshot, seq), flag)
         if found is None:
             raise NoSuchEntry("no entry of that id")
         return found

@@ -142,11 +142,6 @@ class WorkPool:
         """Whether it was given a call lately."""
         return time.monotonic() - self._used_at < _BUSY_SECONDS
 
-    @property
-    def waiting(self) -> int:
-        """Calls that no thread has begun."""
-        return max(0, self._busy - len(self._threads))
-
     async def run_cancellable(
         self, call: Callable[[Callable[[], None]], T], flag: "CancelFlag"
     ) -> T:
