@@ -9,20 +9,37 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from logd.cli.errors import CommandError
-from logd.store.files import OsFiles
+from logd.store.files import FileLayer, OsFiles, ReadOnlyFiles
 from logd.store.layout import DataLayout
-from logd.store.store import lock_directory
+from logd.store.store import lock_directory, lock_to_read
 
 if TYPE_CHECKING:
     from logd.control.store import Control
 
 
 @contextmanager
+def read(data: Path) -> Iterator[tuple[FileLayer, DataLayout]]:
+    """The directory under its lock, to read it: whoever owns it, and also where nothing may be
+    written. Raises as `owned` does."""
+    files, layout = ReadOnlyFiles(), _existing(data)
+    lock = lock_to_read(files, layout)
+    try:
+        yield files, layout
+    finally:
+        lock.release()
+
+
+def _existing(data: Path) -> DataLayout:
+    layout = DataLayout(data)
+    if not layout.format_file.exists():
+        raise CommandError(f"{data} is not a data directory")
+    return layout
+
+
+@contextmanager
 def owned(data: Path, *, create: bool = False) -> Iterator[DataLayout]:
     """The directory under its lock. Raises DirectoryLocked, UnsupportedFormat, CommandError."""
-    layout = DataLayout(data)
-    if not create and not layout.format_file.exists():
-        raise CommandError(f"{data} is not a data directory")
+    layout = DataLayout(data) if create else _existing(data)
     if data.exists() and os.stat(data).st_uid != os.geteuid():
         raise CommandError(
             f"{data} belongs to another user, whose daemon could not read what is written here: "

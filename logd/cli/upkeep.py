@@ -35,14 +35,13 @@ def add_commands(commands: "Commands") -> None:
 
 def run_check(args: argparse.Namespace) -> int:
     config = config_of(args)
-    from logd.cli.owner import owned
+    from logd.cli.owner import read
     from logd.control.check import check_control
     from logd.store.check import check_store
-    from logd.store.files import OsFiles
 
-    with owned(config.data) as layout:
-        control = check_control(OsFiles(), layout.control)
-        report = check_store(OsFiles(), layout, _projects(layout))
+    with read(config.data) as (files, layout):
+        control = check_control(files, layout.control)
+        report = check_store(files, layout, _projects(layout))
     problems = [*(f"control: {problem}" for problem in control.problems), *report.problems]
     for problem in problems:
         print(problem)

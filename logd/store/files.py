@@ -226,12 +226,22 @@ class OsFiles:
         return stat.f_bavail * stat.f_frsize
 
 
+class ReadOnlyFiles(OsFiles):
+    """The same for who only reads: files can be opened where nothing may be written."""
+
+    def open(self, path: Path) -> File:
+        return OsFile(path, os.open(path, os.O_RDONLY | os.O_CLOEXEC))
+
+
 class DirectoryLock:
     """Held while a process owns a data directory; the kernel lets go of it when it ends."""
 
-    def __init__(self, path: Path) -> None:
-        """Raises DirectoryLocked if another process holds it."""
-        self._fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    def __init__(self, path: Path, *, read_only: bool = False) -> None:
+        """`read_only`: nothing is made; where there is no such file, as in a copy, the directory is
+        locked itself. Raises DirectoryLocked if another process holds it."""
+        flags = os.O_CLOEXEC | (os.O_RDONLY if read_only else os.O_RDWR | os.O_CREAT)
+        is_there = not read_only or path.exists()
+        self._fd = os.open(path if is_there else path.parent, flags, 0o600)
         try:
             fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:

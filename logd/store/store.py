@@ -41,6 +41,17 @@ def lock_directory(files: FileLayer, layout: DataLayout) -> DirectoryLock:
     return lock
 
 
+def lock_to_read(files: FileLayer, layout: DataLayout) -> DirectoryLock:
+    """The same for who only reads, of a directory that is there: nothing is written."""
+    lock = DirectoryLock(layout.lock, read_only=True)
+    try:
+        _check_version(files, layout)
+    except BaseException:
+        lock.release()
+        raise
+    return lock
+
+
 def _check_format(files: FileLayer, layout: DataLayout) -> None:
     if layout.format_file.name not in files.list_directory(layout.root):
         # A process may have died between making the directory and syncing its name. Where the
@@ -54,6 +65,10 @@ def _check_format(files: FileLayer, layout: DataLayout) -> None:
         files.rename(fresh, layout.format_file)
         files.sync_directory(layout.root)
         return
+    _check_version(files, layout)
+
+
+def _check_version(files: FileLayer, layout: DataLayout) -> None:
     file = files.open(layout.format_file)
     line = file.read(0, 200).decode(errors="replace")
     file.close()

@@ -1,5 +1,6 @@
 """The commands that run a daemon, or work on its directory: with the real one, as a process."""
 
+import errno
 import os
 import re
 import signal
@@ -8,7 +9,7 @@ import subprocess
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, cast
+from typing import IO, Any, cast
 
 import httpx
 import pytest
@@ -21,6 +22,9 @@ from cryptography.hazmat.primitives.serialization import (
     load_pem_private_key,
 )
 
+from logd.cli.main import main
+
+StrPath = str | os.PathLike[str]
 UNIT = Path(__file__).parents[2] / "systemd" / "logd.service"
 ANY_PORT = ["--listen", "127.0.0.1:0"]
 
@@ -338,6 +342,41 @@ def test_a_sound_directory_checks_without_problems_before_and_after_reindex(tmp_
     with quickstart(tmp_path) as served:
         found = run_logd("query", "977", env=environment(exported(served.output)))
         assert "request 977" in found.stdout
+
+
+def test_a_directory_is_checked_where_nothing_can_be_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As after a fault of the disk, when the system mounts it anew to be read only."""
+    data = tmp_path / "logd-data"
+    with quickstart(tmp_path, "--chunk-entries", "2000") as served:
+        env = environment(exported(served.output))
+        run_logd("send", env=env, stdin="".join(f"line {n}\n" for n in range(5000)))
+        served.stop()
+    (data / "lock").unlink()  # a copy may lack it
+    before = everything_in(data)
+    open_ = os.open
+
+    def open_read_only(path: StrPath, flags: int, *rest: Any, **more: Any) -> int:
+        writes = flags & (os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC)
+        if writes and Path(path).is_relative_to(data):
+            raise OSError(errno.EROFS, os.strerror(errno.EROFS), str(path))
+        return open_(path, flags, *rest, **more)
+
+    monkeypatch.setattr(os, "open", open_read_only)
+    assert main(["check", "--data", str(data)]) == 0
+    printed = capsys.readouterr()
+    assert re.search(r"1 projects, \d chunks with .* no problems", printed.out)
+    assert printed.err == ""
+    assert everything_in(data) == before
+
+
+def everything_in(directory: Path) -> dict[Path, tuple[int, int]]:
+    """When each file and directory was changed, and its size."""
+    return {
+        path: (path.stat().st_mtime_ns, path.stat().st_size)
+        for path in [directory, *directory.rglob("*")]
+    }
 
 
 def test_damage_is_found_and_exits_with_1(tmp_path: Path) -> None:

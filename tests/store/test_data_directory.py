@@ -8,9 +8,9 @@ import pytest
 from store_world import OTHER, PROJECT, World, entries, new_world
 
 from logd.errors import DirectoryLocked
-from logd.store.files import OsFiles
+from logd.store.files import OsFiles, ReadOnlyFiles
 from logd.store.layout import DataLayout
-from logd.store.store import lock_directory
+from logd.store.store import lock_directory, lock_to_read
 
 
 def names(root: Path) -> list[str]:
@@ -42,6 +42,27 @@ def test_a_second_process_is_refused_until_the_first_has_gone() -> None:
         assert b"DirectoryLocked" in second.stderr
         world.close()
         subprocess.run(arguments, cwd=root, check=True, timeout=60)
+        world.open()
+
+
+def test_who_reads_a_directory_keeps_owners_out_and_is_kept_out_by_them() -> None:
+    with new_world() as world:
+        layout = DataLayout(world.root)
+        with pytest.raises(DirectoryLocked, match="in use"):
+            lock_to_read(ReadOnlyFiles(), layout)
+        world.close()
+        before = names(world.root)
+        reading = lock_to_read(ReadOnlyFiles(), layout)
+        for take in (lock_directory, lock_to_read):
+            with pytest.raises(DirectoryLocked, match="in use"):
+                take(OsFiles(), layout)
+        reading.release()
+        layout.lock.unlink()
+        reading = lock_to_read(ReadOnlyFiles(), layout)
+        with pytest.raises(DirectoryLocked, match="in use"):
+            lock_to_read(ReadOnlyFiles(), layout)
+        reading.release()
+        assert names(world.root) == [name for name in before if name != "lock"]
         world.open()
 
 
