@@ -29,7 +29,8 @@ _LARGEST_BYTES: Final = 1024  # of a text that is remembered: a page of them is 
 _TEXT_BYTES: Final = 250  # what a text that is remembered takes besides its bytes
 _encoder: Final = msgspec.json.Encoder()
 
-_Key = tuple[ProjectId, Seq]
+_Key = tuple[int, Seq]
+"""An opening of a project, and a sequence number."""
 
 
 class LogPages:
@@ -50,20 +51,20 @@ class LogPages:
 
     def response_at_once(self, project: ProjectId, page: Page) -> Response | None:
         """None for a page of more than a slice."""
-        keys = list(zip(repeat(project), [entry.seq for entry in page.rows]))
+        keys = list(zip(repeat(page.opening), [entry.seq for entry in page.rows]))
         try:
             texts = [self._texts[key] for key in keys]
         except KeyError:
             if _page_bytes(page) > SLICE_BYTES:
                 return None
-            texts = list(map(self._text, keys, page.rows))
+            texts = list(map(self._text, repeat(project), keys, page.rows))
         return raw_json_response(b"%b%b%b" % (_START, b",".join(texts), _end(page)))
 
-    def _text(self, key: _Key, entry: Entry) -> bytes:
+    def _text(self, project: ProjectId, key: _Key, entry: Entry) -> bytes:
         known = self._texts.get(key)
         if known is not None:
             return known
-        text = _encoder.encode(log_schema.log_entry(key[0], entry))
+        text = _encoder.encode(log_schema.log_entry(project, entry))
         if len(text) <= _LARGEST_BYTES:
             self._texts[key] = text
             self._size_bytes += len(text) + _TEXT_BYTES

@@ -15,7 +15,8 @@ from logd.query.ast import Filter
 from logd.query.cursor import Cursor, decode, encode, filter_digest
 from logd.store.chunk_scans import Scanner
 from logd.store.page import Check
-from logd.store.search import Found, Position, Snapshot, entry_at, search, search_at_hand
+from logd.store.project import Project
+from logd.store.search import Found, Position, entry_at, search, search_at_hand
 
 _log = logging.getLogger("logd.logs")
 
@@ -26,8 +27,10 @@ _MOST_SKIPS: Final = 3
 
 
 class Page(msgspec.Struct, frozen=True):
-    """Rows newest first. `damaged`: something could not be read and is missing."""
+    """Rows newest first. `opening`: within one, a sequence number always means the same entry.
+    `damaged`: something could not be read and is missing."""
 
+    opening: int
     rows: tuple[Entry, ...]
     next_cursor: str | None
     total: int
@@ -56,7 +59,7 @@ class Queries:
         async with self._queue.turn(project):
             desk = await self._desks.of(project)
             with self._desks.telling(project), desk.reading(_QUERY_SECONDS) as flag:
-                asked = _Asked(project, filter_, limit, cursor, desk.project.snapshot())
+                asked = _Asked(desk.project, filter_, limit, cursor)
                 found = await self._threads.run_cancellable(
                     lambda check: asked.search(self._scanner, check), flag
                 )
@@ -70,7 +73,7 @@ class Queries:
         desk = self._desks.if_open(project)
         if desk is None or not self._patience.is_left():
             return None
-        asked = _Asked(project, filter_, limit, cursor, desk.project.snapshot())
+        asked = _Asked(desk.project, filter_, limit, cursor)
         found = asked.search_at_hand(_AT_HAND_SECONDS)
         self._patience.note(in_vain=found is None)
         return None if found is None else asked.page(found)
@@ -101,21 +104,15 @@ class Queries:
 class _Asked:
     """A question for a page, and what is there to be asked."""
 
-    def __init__(
-        self,
-        project: ProjectId,
-        filter_: Filter,
-        limit: int,
-        cursor: str | None,
-        snapshot: Snapshot,
-    ) -> None:
+    def __init__(self, opened: Project, filter_: Filter, limit: int, cursor: str | None) -> None:
         """Raises BadQuery."""
-        self._project = project
+        self._project = opened.project
+        self._opening = opened.number
         self._filter = filter_
         self._limit = limit
-        self._snapshot = snapshot
+        self._snapshot = snapshot = opened.snapshot()
         self._digest = filter_digest(filter_)
-        self._resumed = None if cursor is None else decode(cursor, project, self._digest)
+        self._resumed = None if cursor is None else decode(cursor, self._project, self._digest)
         self._after = None
         if self._resumed is not None:
             if self._resumed.pinned_seq > snapshot.visible_seq:
@@ -158,5 +155,9 @@ class _Asked:
             cursor = Cursor(pinned, *found.last, total)
             following = encode(cursor, self._project, self._digest)
         return Page(
-            rows=found.entries, next_cursor=following, total=total, damaged=bool(found.damage)
+            opening=self._opening,
+            rows=found.entries,
+            next_cursor=following,
+            total=total,
+            damaged=bool(found.damage),
         )

@@ -11,10 +11,12 @@ to another: a snapshot is immutable.
     prepare_merge  (owner) -> run_merge  (freezer) -> install (owner) -> discard (freezer)
 """
 
+import itertools
 from collections import deque
 from collections.abc import Sequence
 from itertools import accumulate
 from pathlib import Path
+from typing import Final
 
 import msgspec
 
@@ -40,6 +42,8 @@ from logd.store.search import Snapshot
 from logd.store.segments import SegmentName, view_of
 from logd.store.tail import TailRun
 from logd.store.wal import WalWriter
+
+_numbers: Final = itertools.count()
 
 
 class Request(msgspec.Struct, frozen=True, gc=False):
@@ -74,7 +78,8 @@ class Installation(msgspec.Struct, frozen=True):
 
 
 class Project:
-    """An open project. Opening recovers it (`recovery.py`)."""
+    """An open project. Opening recovers it (`recovery.py`). `number`: no other has it. Opened anew
+    after a failure, what was not synced may be gone, and its sequence numbers are given again."""
 
     def __init__(
         self,
@@ -88,6 +93,7 @@ class Project:
     ) -> None:
         """Raises UnsupportedFormat, or OSError where the disk fails."""
         self.project = project
+        self.number = next(_numbers)
         self._files = files
         self._layout = layout
         self._limits = limits

@@ -1,6 +1,7 @@
 """durability = "interval": what was answered is synced soon, and when its project is closed."""
 
 import errno
+import os
 import threading
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,6 +12,7 @@ from live_daemon import Daemon, DaemonFactory
 from raw_http import PATIENCE_SECONDS, connected, post_entry, read_answer
 from waiting import until
 
+from logd.errors import StorageFailed
 from logd.store.wal import WalWriter
 
 PROJECTS = 4
@@ -129,3 +131,44 @@ async def test_a_stop_syncs_what_was_answered_though_a_sync_is_under_way(
             await daemon.stopped.wait()
     assert wal.synced
     assert all(wal.synced.values())
+
+
+async def test_what_takes_the_place_of_a_lost_entry_is_shown_in_its_place(
+    make_daemon: DaemonFactory, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """A sync that fails may have dropped what it was for: the next entries get its numbers."""
+    sync, kept, loses = WalWriter.sync, dict[Path, int](), threading.Event()
+
+    def syncing(wal: WalWriter) -> None:
+        if loses.is_set():
+            loses.clear()
+            os.truncate(wal.path, kept[wal.path])
+            raise StorageFailed("the WAL could not be synced")
+        sync(wal)
+        kept[wal.path] = wal.path.stat().st_size
+
+    monkeypatch.setattr(WalWriter, "sync", syncing)
+
+    async def store(message: str) -> list[str]:
+        with trio.fail_after(PATIENCE_SECONDS):
+            while True:
+                entry = daemon.entry(message=message)
+                reply = await daemon.call("POST", "/v1/ingest", daemon.key, json=entry)
+                if reply.status_code == 200:
+                    ids: list[str] = reply.json()["ids"]
+                    return ids
+                await trio.sleep(0.02)
+
+    async def listed() -> list[str]:
+        reply = await daemon.call("GET", f"/v1/projects/{daemon.project}/logs", daemon.key)
+        return [log["message"] for log in reply.json()["logs"]]
+
+    async with make_daemon(tmp_path / "data", **OPTIONS) as daemon:
+        await store("kept")
+        await until(lambda: bool(kept))
+        loses.set()
+        lost = await store("lost")
+        assert await listed() == ["lost", "kept"]
+        await until(lambda: not loses.is_set())
+        assert await store("new") == lost
+        assert await listed() == ["new", "kept"]
