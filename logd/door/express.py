@@ -216,6 +216,10 @@ class Spot:
                 return False
             self._wait_for_next(trio.current_time())
 
+    def end_wait(self) -> None:
+        """Its task is about to be cancelled."""
+        self._parked = False
+
     @contextmanager
     def listening(self, gone: Callable[[], None]) -> Iterator[None]:
         """While the task is not reading: `gone` is called if the client closes its side. What it

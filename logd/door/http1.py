@@ -87,6 +87,8 @@ class HttpConnection(TCPServer):
         self._first_head_seconds = first_head_seconds
         self._random_bytes = random_bytes
         self._reading = trio.CancelScope()
+        self._receiving = trio.CancelScope()
+        self._is_overdue = False
         self._idle = trio.CancelScope()
         self._idle_seconds = head_seconds
         self._head_begun = False
@@ -119,10 +121,14 @@ class HttpConnection(TCPServer):
         )
 
     async def _read_data(self) -> None:
-        while True:
+        while not (self._is_overdue and self._guarded.idle_since is not None):
+            data: bytes | None = None
             try:
-                data = await self._guarded.receive_some(_RECEIVE_BYTES)
+                with trio.CancelScope() as self._receiving:
+                    data = await self._guarded.receive_some(_RECEIVE_BYTES)
             except (trio.ClosedResourceError, trio.BrokenResourceError):
+                break
+            if data is None:
                 break
             self._note_arrival()
             await self._http.handle(RawData(data))
@@ -140,6 +146,7 @@ class HttpConnection(TCPServer):
 
     async def _idle_timeout(self) -> None:
         """Runs from the end of one request until the next one's head is complete."""
+        self._is_overdue = False
         self._head_begun = self._http.has_unread_input()
         seconds = self._head_seconds if self._head_begun else self._idle_seconds
         self._idle = trio.CancelScope(deadline=trio.current_time() + seconds)
@@ -149,7 +156,8 @@ class HttpConnection(TCPServer):
         with trio.CancelScope(shield=True):
             if self._head_begun and self._idle.cancelled_caught:
                 await self._http.refuse(_refusal(408))
-            self._reading.cancel()
+            self._is_overdue = True
+            self._receiving.cancel()  # what came in this moment is a request to be answered
 
     async def protocol_send(self, event: Event) -> None:
         """Once nothing can be sent any more, nothing is read either. Hypercorn's reader may be

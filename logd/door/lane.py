@@ -84,7 +84,7 @@ class Lane:
         self._stopping = self._platform.is_stopping = True
         for connection in self._connections:
             if connection.waits_until is not None:
-                connection.waiting.cancel()
+                connection.end_wait()
 
     async def watch(self) -> None:
         """What all connections share, until it is cancelled."""
@@ -103,17 +103,14 @@ class Lane:
             now = trio.current_time()
             for connection in self._connections:
                 if connection.waits_until is not None and connection.waits_until < now:
-                    connection.waiting.cancel()
+                    connection.end_wait()
 
     async def run(self, stream: GuardedStream) -> HandOver | None:
         """Serve a connection until the HTTP server is to go on with it; None: it ended."""
         connection = _Connection(stream, self._limits, self._platform)
         self._connections.add(connection)
         try:
-            with connection.waiting:
-                return await self._run(connection)
-            # a head that did not arrive in time is not ours
-            return connection.hand_over() if connection.unread else None
+            return await self._run(connection)
         finally:
             connection.leave()
             self._connections.discard(connection)
@@ -121,7 +118,12 @@ class Lane:
     async def _run(self, connection: "_Connection") -> HandOver | None:
         while not self._stopping:
             connection.stream.idle_since = trio.current_time()
-            head_bytes = await connection.next_head()
+            head_bytes: bytes | None = None
+            # Of its own each time: one that was cancelled too late must not reach the request.
+            with trio.CancelScope() as connection.waiting:
+                head_bytes = await connection.next_head()
+            if connection.waiting.cancelled_caught:  # what did not arrive in time is not ours
+                return connection.hand_over() if connection.unread else None
             if head_bytes is None:
                 return None
             request = hot_request(head_bytes)
@@ -301,6 +303,12 @@ class _Connection:
         self._head_until: float | None = None
         fd = stream.plain_fd
         self.spot = None if fd is None else Spot(platform, self, fd)
+
+    def end_wait(self) -> None:
+        """For a head. What comes from now on is not begun: nobody could answer it."""
+        if self.spot is not None:
+            self.spot.end_wait()
+        self.waiting.cancel()
 
     def leave(self) -> None:
         """The lane is done with it."""

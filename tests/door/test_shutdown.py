@@ -1,10 +1,12 @@
 """SIGTERM: the listener closes, requests in flight finish, nothing keeps the process."""
 
+import json
 import os
 import signal
 import socket
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -26,6 +28,7 @@ from logd.daemon.admin_client import admin_call
 from logd.daemon.admin_requests import UserAdd
 from logd.door import express
 from logd.errors import DirectoryLocked
+from logd.store.wal import WalWriter
 
 
 async def test_a_request_in_flight_is_finished_and_new_ones_find_no_listener(
@@ -128,6 +131,49 @@ async def test_an_answer_that_is_taken_after_the_stop_ends_its_connection(
             assert await read_to_end(stream) == b""
         with trio.fail_after(PATIENCE_SECONDS):
             await daemon.stopped.wait()
+
+
+@pytest.mark.both_doors
+async def test_what_comes_with_the_stop_is_answered_or_not_stored(
+    make_daemon: DaemonFactory, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """On an open connection, at any moment of the first steps of the stop. The disk is slow."""
+    sync = WalWriter.sync
+
+    def syncing(wal: WalWriter) -> None:
+        time.sleep(0.02)
+        sync(wal)
+
+    monkeypatch.setattr(WalWriter, "sync", syncing)
+    answered: set[str] = set()
+    before: dict[str, Daemon] = {}
+    for steps in range(12):
+        data = tmp_path / str(steps)
+        async with make_daemon(data) as daemon, connected(daemon) as stream:
+            await stream.send_all(_partial(daemon, "before"))
+            assert (await read_answer(stream)).status == 200
+            daemon.stop.set()
+            for _ in range(steps % 4):
+                await trio.lowlevel.checkpoint()
+            os.write(stream.socket.fileno(), _partial(daemon, "late"))  # without another step
+            if b" 200 " in await read_to_end(stream):
+                answered.add(data.name)
+            before[data.name] = daemon
+    stored = set()
+    for name, was in before.items():
+        async with make_daemon(tmp_path / name) as daemon:
+            path = f"/v1/projects/{was.project}/logs?search=late"
+            reply = await daemon.call("GET", path, was.key)
+            if reply.json()["total"]:
+                stored.add(name)
+    assert stored == answered
+
+
+def _partial(daemon: Daemon, message: str) -> bytes:
+    """A request of the kind that every door takes its time for."""
+    body = json.dumps(daemon.entry(message=message)).encode()
+    headers = (f"Authorization: Bearer {daemon.key}", f"Content-Length: {len(body)}")
+    return request("POST", "/v1/ingest?partial=true", *headers, body=body)
 
 
 async def test_readyz_says_that_the_daemon_is_stopping(make_daemon: DaemonFactory) -> None:
