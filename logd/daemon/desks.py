@@ -168,7 +168,7 @@ class Desks:
         with trio.CancelScope(shield=True):
             for project in list(self._desks):
                 await self._close_desk(project)
-            await self._threads.open.run(self._store.close)
+            await self._threads.open.run_at_the_end(self._store.close)
 
     async def _close_desk(self, project: ProjectId) -> None:
         desk = self._desks.get(project)

@@ -1,5 +1,6 @@
 """The logs of all projects: the parts that share a store, made and joined, and their end."""
 
+import contextlib
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -15,6 +16,7 @@ from logd.daemon.scan_processes import QUIET_SECONDS, ScanProcesses
 from logd.daemon.threads import Threads
 from logd.daemon.upkeep import Upkeep
 from logd.entry import Clock
+from logd.errors import Overloaded
 from logd.store.store import Store
 
 
@@ -61,8 +63,8 @@ async def open_logs(
         finally:
             await desks.close()
             with trio.CancelScope(shield=True):
-                await threads.freeze.run(rest)
-                await threads.freeze.run(scanner.close)
+                await threads.freeze.run_at_the_end(rest)
+                await threads.freeze.run_at_the_end(scanner.close)
             nursery.cancel_scope.cancel()
             threads.close()
 
@@ -72,4 +74,5 @@ async def _rest_scanner(scanner: ScanProcesses, threads: Threads) -> None:
     while True:
         await trio.sleep(QUIET_SECONDS)
         if scanner.is_quiet:
-            await threads.freeze.run(scanner.rest)
+            with contextlib.suppress(Overloaded):  # no thread can be started: they rest later
+                await threads.freeze.run(scanner.rest)

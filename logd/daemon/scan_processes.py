@@ -97,14 +97,16 @@ class ScanProcesses:
                 return
             if self._threads is None:
                 self._threads = concurrent.futures.ThreadPoolExecutor(self._most - 1, "scan")
-            others = [self._threads.submit(work) for _ in range(helpers)]
+            shared = _Shared(work)
+            with contextlib.suppress(RuntimeError):  # no thread can be started: fewer help
+                for _ in range(helpers):
+                    self._threads.submit(shared.help)
         try:
             work()
         finally:
-            begun = [other for other in others if not other.cancel()]
-            concurrent.futures.wait(begun)
-        for other in begun:
-            other.result()
+            shared.end()
+        if shared.error is not None:
+            raise shared.error
 
     # ------------------------------------------------------------ processes
 
@@ -207,6 +209,39 @@ class ScanProcesses:
         if self._threads is not None:
             self._threads.shutdown()
             self._threads = None
+
+
+class _Shared:
+    """Work that other threads take part in until it ends. One may come late, or never: where a
+    thread cannot be started its call is left for the others."""
+
+    def __init__(self, work: Callable[[], None]) -> None:
+        self._work = work
+        self._changed = threading.Condition()
+        self._helping = 0
+        self._is_over = False
+        self.error: BaseException | None = None
+
+    def help(self) -> None:
+        with self._changed:
+            if self._is_over:
+                return
+            self._helping += 1
+        try:
+            self._work()
+        except BaseException as error:  # noqa: BLE001  # raised by who shared the work
+            self.error = error
+        finally:
+            with self._changed:
+                self._helping -= 1
+                self._changed.notify()
+
+    def end(self) -> None:
+        """When this returns nobody is at work."""
+        with self._changed:
+            self._is_over = True
+            while self._helping:
+                self._changed.wait()
 
 
 class _Worker:

@@ -94,6 +94,13 @@ class WorkPool:
         """What `call()` returns or raises. Not cancellable."""
         return await self._run(call, _not_abortable)
 
+    async def run_at_the_end(self, call: Callable[[], T]) -> T:
+        """As `run`, for what the end of the daemon needs: here where no thread can be started."""
+        try:
+            return await self.run(call)
+        except Overloaded:
+            return call()
+
     async def _run(self, call: Callable[[], T], abort: Callable[[Any], trio.lowlevel.Abort]) -> T:
         task, token = trio.lowlevel.current_task(), trio.lowlevel.current_trio_token()
 

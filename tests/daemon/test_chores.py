@@ -1,6 +1,7 @@
 """What the daemon does now and then, on a disk that fails."""
 
 import errno
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -8,10 +9,12 @@ from typing import Any
 import pytest
 import trio
 from live_daemon import Daemon, DaemonFactory
-from waiting import until
+from waiting import PATIENCE_SECONDS, until
 
 import logd.run
 from logd.control.store import Control
+from logd.daemon import logs
+from logd.daemon.scan_processes import ScanProcesses
 from logd.errors import StorageFull
 from logd.store.files import OsFiles
 
@@ -113,3 +116,40 @@ async def test_where_no_thread_can_be_started_the_daemon_goes_on(
             assert "retry-after" in response.headers
         change = await daemon.call("PUT", "/v1/me", daemon.admin, json={"name": "New"})
         assert change.status_code == 200
+
+
+@pytest.fixture
+def no_threads(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """To open projects, or to freeze. Those that were wanted."""
+    start, wanted = threading.Thread.start, list[str]()
+
+    def starting(thread: threading.Thread) -> None:
+        if thread.name.startswith(("open-", "freeze-")):
+            wanted.append(thread.name)
+            raise RuntimeError("can't start new thread")
+        start(thread)
+
+    monkeypatch.setattr(threading.Thread, "start", starting)
+    return wanted
+
+
+async def test_where_no_thread_can_be_started_the_daemon_ends_in_an_orderly_way(
+    make_daemon: DaemonFactory, no_threads: list[str]
+) -> None:
+    async with make_daemon() as daemon:
+        refused = await daemon.call("POST", "/v1/ingest", daemon.key, json=daemon.entry())
+        assert refused.status_code == 503
+        daemon.stop.set()
+        with trio.fail_after(PATIENCE_SECONDS):
+            await daemon.stopped.wait()
+    assert len(no_threads) > 1
+
+
+async def test_where_no_thread_can_be_started_scan_processes_rest_later(
+    make_daemon: DaemonFactory, no_threads: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(logs, "QUIET_SECONDS", 0.02)
+    monkeypatch.setattr(ScanProcesses, "is_quiet", True)
+    async with make_daemon() as daemon:
+        await until(lambda: len(no_threads) > 3)
+        assert (await daemon.call("GET", "/livez")).status_code == 200

@@ -350,6 +350,39 @@ def test_shared_work_is_done_by_several_threads(
     assert sorted(done) == list(range(len(done)))
 
 
+def test_where_no_thread_can_be_started_work_is_not_shared(
+    processes: ScanProcesses, chunk: ChunkReader, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    warmed(processes, chunk)
+    done: list[str] = []
+
+    def refused(_thread: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    with monkeypatch.context() as limited:
+        limited.setattr(threading.Thread, "start", refused)
+        processes.share(lambda: done.append("first"))
+        processes.share(lambda: done.append("second"))
+    assert done == ["first", "second"]
+    assert is_shared_by_two(processes)  # those who come late do nothing
+    assert done == ["first", "second"]
+
+
+def test_shared_work_fails_where_a_helper_does(
+    processes: ScanProcesses, chunk: ChunkReader
+) -> None:
+    warmed(processes, chunk)
+    both, asked = threading.Barrier(2), threading.current_thread()
+
+    def work() -> None:
+        both.wait(PATIENCE_SECONDS)
+        if threading.current_thread() is not asked:
+            raise KeyError("x")
+
+    with pytest.raises(KeyError):
+        processes.share(work)
+
+
 def test_shared_work_ends_for_all_when_the_query_is_stopped(
     processes: ScanProcesses, chunk: ChunkReader
 ) -> None:
