@@ -52,7 +52,7 @@ class Queries:
         self, project: ProjectId, filter_: Filter, limit: int, cursor: str | None
     ) -> Page:
         """Raises BadQuery for a cursor that does not fit, Overloaded, StorageFailed, Cancelled."""
-        await self._desks.of(project)
+        await self._desks.of(project)  # may take long, which is no reason to hold a turn
         page = self.page_at_hand(project, filter_, limit, cursor)
         if page is not None:
             return page
@@ -91,6 +91,7 @@ class Queries:
         seq = parse_log_id(project, log_id_)
         if seq is None:
             raise NoSuchEntry("no entry of that id")
+        await self._desks.of(project)  # as above
         async with self._queue.turn(project):
             desk = await self._desks.of(project)
             with self._desks.telling(project), desk.reading(_QUERY_SECONDS) as flag:

@@ -14,9 +14,12 @@ from waiting import until
 
 from logd.daemon.queries import Queries
 from logd.daemon.query_queue import QueryQueue
-from logd.entry import ProjectId
+from logd.entry import ProjectId, Seq
 from logd.errors import Overloaded
+from logd.format.logid import log_id
+from logd.store.project import Project
 from logd.store.search import search
+from logd.store.store import Store
 
 A, B, C = ProjectId("a"), ProjectId("b"), ProjectId("c")
 
@@ -184,3 +187,36 @@ async def test_a_query_need_not_wait_for_all_of_another_project(
         may_go_on.set()
     assert len(began) == 7
     assert began.index("theirs") == 2
+
+
+async def test_a_project_that_takes_long_to_open_keeps_only_itself_waiting(
+    make_daemon: DaemonFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opening, may_go_on = threading.Event(), threading.Event()
+    project = Store.project
+
+    monkeypatch.setattr(Queries, "page_at_hand", lambda *_: None)
+    async with make_daemon(query_threads=1) as daemon, trio.open_nursery() as nursery:
+        stored = await daemon.call("POST", "/v1/ingest", daemon.key, json=daemon.entry())
+        assert stored.status_code == 200  # so this one is open
+        reply = await daemon.call(
+            "POST", f"/v1/orgs/{daemon.org}/projects", daemon.admin, json={"name": "Slow"}
+        )
+        slow = ProjectId(reply.json()["id"])
+
+        def opened(store: Store, wanted: ProjectId) -> Project:
+            if wanted == slow:
+                opening.set()
+                assert may_go_on.wait(PATIENCE_SECONDS)
+            return project(store, wanted)
+
+        monkeypatch.setattr(Store, "project", opened)
+        for path in (f"logs/{log_id(slow, Seq(0))}", "logs"):
+            nursery.start_soon(daemon.call, "GET", f"/v1/projects/{slow}/{path}", daemon.admin)
+        await until(opening.is_set)
+        try:
+            with trio.fail_after(PATIENCE_SECONDS):
+                path = f"/v1/projects/{daemon.project}/logs"
+                assert (await daemon.call("GET", path, daemon.admin)).status_code == 200
+        finally:
+            may_go_on.set()
