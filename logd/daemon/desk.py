@@ -340,12 +340,16 @@ class Desk:
         """The freezer must not begin with it again."""
         return self._stopping
 
-    async def stop(self) -> None:
-        """Take nothing more, end running queries, wait for the freezer; the writer ends by itself
-        when the queue is empty."""
+    def begin_to_stop(self) -> None:
+        """Take nothing more, neither entries nor freezes; the writer ends by itself when the queue
+        is empty."""
         self._stopping = True
         self._wake.set()
         self.changed()
+
+    async def stop(self) -> None:
+        """End running queries, wait for the freezer."""
+        self.begin_to_stop()
         await self.wait_until_unused()
 
     async def wait_until_unused(self) -> None:

@@ -166,6 +166,8 @@ class Desks:
     async def close(self) -> None:
         """Everything that was answered is durable; tails stay in the WAL."""
         with trio.CancelScope(shield=True):
+            for desk in self._desks.values():  # or the freezer would go on with one after the other
+                desk.begin_to_stop()
             for project in list(self._desks):
                 await self._close_desk(project)
             await self._threads.open.run_at_the_end(self._store.close)
