@@ -255,9 +255,9 @@ class Project:
 
     def end_wal(self) -> None:
         """Before a rotation, while no append runs: close the file of the run that grows, which may
-        wait for the disk. Raises StorageFailed."""
+        wait for the disk; not where that is empty, and stays. Raises StorageFailed."""
         try:
-            if self._wal is not None:
+            if self._wal is not None and self._run.count:
                 self._wal.close()
         except OSError as error:
             self.failed = True

@@ -1,12 +1,15 @@
 """The WAL of many small groups: zeros are written ahead, and mean nothing to whoever reads it."""
 
+import errno
 from pathlib import Path
 
+import pytest
 from store_world import World, entries, entry, new_world
 
-from logd.errors import Corruption
+from logd.errors import Corruption, StorageFull
 from logd.store.check import check_store
 from logd.store.layout import DataLayout
+from logd.store.wal import WalWriter
 
 GROUPS = 20
 
@@ -87,3 +90,22 @@ def test_zeros_of_a_file_that_is_not_the_last_are_damage_only_if_entries_are_mis
         world.crash()
         path.write_bytes(data[:-20] + bytes(5000))
         assert [type(error) for error in world.open().damage] == [Corruption]
+
+
+def test_a_rotation_of_nothing_leaves_the_file_that_was_made_on_a_full_disk(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Memory may be short while the run that grows is empty."""
+    with new_world() as world:
+        with monkeypatch.context() as full:
+
+            def writing(*_: object) -> None:
+                raise OSError(errno.ENOSPC, "No space left on device")
+
+            full.setattr(WalWriter, "_write", writing)
+            with pytest.raises(StorageFull):
+                world.store_entries([entry("none")])
+        world.project.end_wal()
+        world.project.rotate()
+        world.store_entries([entry("one")])
+        assert world.messages() == ["one"]
