@@ -57,6 +57,9 @@ class BuildProcess:
                 _log.warning("the process that builds chunks failed: %r", error)
                 self._not_before = time.monotonic() + _PAUSE_SECONDS
                 self.rest()
+            except BaseException:  # as where memory is short: the reply must not be the next job's
+                self.rest()
+                raise
         return build_chunks(pieces, records, limits)
 
     def _worker_for(self, entries: int) -> "_Worker | None":

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from child_processes import children_that_run
 
+from logd.daemon import build_process
 from logd.daemon.build_process import BuildProcess
 from logd.entry import ProjectId, Seq
 from logd.format.body import Batch, decode_body
@@ -128,6 +129,21 @@ def test_a_job_that_cannot_be_done_fails_as_it_does_here(build: BuildProcess) ->
     with pytest.raises(ValueError, match="texts"):
         build([Piece(Seq(0), torn)], [], LIMITS)
     assert same(build(PIECES, RECORDS, LIMITS), build_chunks(PIECES, RECORDS, LIMITS))
+
+
+def test_a_reply_that_was_not_read_is_not_taken_for_that_to_the_next_job(
+    build: BuildProcess, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, second = [Piece(Seq(0), batch(0, 17_000))], [Piece(Seq(0), batch(50_000, 17_000))]
+
+    def short_of_memory(_read: object) -> list[BuiltChunk]:
+        raise MemoryError
+
+    with monkeypatch.context() as short:
+        short.setattr(build_process, "read_reply", short_of_memory)
+        with pytest.raises(MemoryError):
+            build(first, [], LIMITS)
+    assert same(build(second, [], LIMITS), build_chunks(second, [], LIMITS))
 
 
 def test_it_ends_with_its_daemon() -> None:
