@@ -1,7 +1,7 @@
 """Content-Type and Content-Encoding: what a body announces to be, and undoing its compression.
 
 Decompression runs on the event loop in slices, with a checkpoint between them: no slice yields
-more than 16 MiB, and none takes more than a few milliseconds. The output is counted as it comes
+more than 2.25 MiB, and none takes more than a few milliseconds. The output is counted as it comes
 and never exceeds the limit by more than a slice.
 """
 
@@ -23,8 +23,10 @@ MAX_ZSTD_WINDOW_BYTES: Final = 8 << 20  # RFC 9659: the most that a zstd content
 _JSON: Final = "application/json"
 _NDJSON: Final = "application/x-ndjson"
 _SLICE_BYTES: Final = 262_144
-# A block of 4 bytes can stand for 128 KiB, so this is what bounds a slice's output to 16 MiB.
-_ZSTD_INPUT_BYTES: Final = 512
+# A block of 4 bytes can stand for 128 KiB, so this is what bounds a step's output to 2 MiB. More in
+# one piece is fresh memory each time: 16 MiB take twenty milliseconds.
+_ZSTD_INPUT_BYTES: Final = 64
+_ZSTD_STEPS: Final = 8  # a slice at most, or its checkpoint would cost more than all else
 _BROKEN: Final = "the body cannot be decompressed"
 _TRUNCATED: Final = "the compressed body ends too early"
 
@@ -129,13 +131,18 @@ def _zstd(data: bytes) -> Iterator[bytes]:
     decompressor = zstandard.ZstdDecompressor(max_window_size=MAX_ZSTD_WINDOW_BYTES)
     frame = decompressor.decompressobj()
     view = memoryview(data)
+    pieces: list[bytes] = []
     for start in range(0, len(data), _ZSTD_INPUT_BYTES):
         rest = bytes(view[start : start + _ZSTD_INPUT_BYTES])
         while rest:
             if frame.eof:
                 frame = decompressor.decompressobj()
-            yield frame.decompress(rest)
+            pieces.append(frame.decompress(rest))
             rest = frame.unused_data if frame.eof else b""
+        if len(pieces) >= _ZSTD_STEPS or sum(map(len, pieces)) >= _SLICE_BYTES:
+            yield b"".join(pieces)
+            pieces.clear()
+    yield b"".join(pieces)
     if not frame.eof:
         raise MalformedBody("truncated_body", _TRUNCATED)
 
