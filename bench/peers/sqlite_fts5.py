@@ -17,7 +17,7 @@ import msgspec
 from bench.corpus import Corpus
 from bench.load import LoadResult
 from bench.oracle import Hit
-from bench.peers.base import LevelsReply, Portion, Reply, Stored, milliseconds
+from bench.peers.base import LevelsReply, PeerError, Portion, Reply, Stored, milliseconds
 from bench.procstat import cpu_seconds
 from bench.queries import PAGE, Query
 from bench.vocabulary import LEVELS
@@ -158,7 +158,10 @@ class SqliteFts5:
         self._pipe.send(command)
         if not self._pipe.poll(_CALL_LIMIT_S):
             raise TimeoutError("SQLite did not answer")
-        reply: object = self._pipe.recv()
+        try:
+            reply: object = self._pipe.recv()
+        except EOFError:
+            raise PeerError("SQLite ended early; its own message is above") from None
         return reply
 
 

@@ -11,14 +11,14 @@ import pytest
 from bench.corpus import BLOCK, write_corpus
 from bench.new_questions import KINDS, new_questions
 from bench.oracle import Oracle
-from bench.peers.base import Peer
+from bench.peers.base import Peer, PeerError, Portion
 from bench.peers.ripgrep import Ripgrep
 from bench.peers.sqlite_fts5 import SqliteFts5
 from bench.procstat import cpu_seconds, disk, memory
 from bench.queries import queries
 from bench.results import PeerRun
-from bench.workloads import filled, scale
-from bench.workloads.setting import SMOKE, Setting
+from bench.workloads import filled, ingest, scale
+from bench.workloads.setting import SMOKE, Scope, Setting
 
 ENTRIES = 3 * BLOCK
 SCOPE = replace(
@@ -27,11 +27,11 @@ SCOPE = replace(
 
 
 @contextmanager
-def setting_of(peer: Peer, work: Path) -> Iterator[Setting]:
+def setting_of(peer: Peer, work: Path, scope: Scope = SCOPE) -> Iterator[Setting]:
     asked = [query for count in SCOPE.scale for query in queries(count)] + new_questions()
     oracle = Oracle(asked, SCOPE.scale)
     corpus = write_corpus(work / "corpus", 1, ENTRIES, oracle)
-    yield Setting(peer, corpus, oracle, SCOPE, work, lambda text: None)
+    yield Setting(peer, corpus, oracle, scope, work, lambda text: None)
 
 
 def test_sqlite_answers_every_question_rightly(tmp_path: Path) -> None:
@@ -68,3 +68,21 @@ def test_disk_counts_files_at_every_depth(tmp_path: Path) -> None:
     (tmp_path / "a" / "b").mkdir(parents=True)
     (tmp_path / "a" / "b" / "file").write_bytes(b"x" * 5_000)
     assert disk(tmp_path).apparent == 5_000
+
+
+def test_sqlite_is_loaded_several_times_with_the_same_entries(tmp_path: Path) -> None:
+    into = PeerRun(peer="sqlite", run=1)
+    with setting_of(SqliteFts5(), tmp_path, replace(SCOPE, loads=3)) as setting:
+        ingest.run(setting, into)
+    assert [(load.batch, load.connections) for load in into.ingest] == [(1, 1)]
+    assert into.ingest[0].entries > 0
+    assert into.ingest[0].failures == 0
+
+
+def test_a_sqlite_that_ends_is_a_peer_that_failed(tmp_path: Path) -> None:
+    peer = SqliteFts5()
+    with setting_of(peer, tmp_path) as setting, setting.started("twice"):
+        portion = Portion(setting.corpus, 0, BLOCK)
+        peer.ingest(portion, tmp_path)
+        with pytest.raises(PeerError, match="SQLite ended early"):
+            peer.ingest(portion, tmp_path)
