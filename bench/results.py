@@ -138,8 +138,9 @@ class ScaleFigures(msgspec.Struct, frozen=True, kw_only=True):
 
 class PeerRun(msgspec.Struct, kw_only=True):
     """All that one run found out about one peer. What was not run is empty. `error`: why the
-    run ended early. `foreign_cores`: how many cores processes that are neither the peer nor the
-    benchmark kept busy in the mean; above a few hundredths the figures are disturbed.
+    run ended early. `failed`: what went wrong at loads, beside the failures in `ingest`.
+    `foreign_cores`: how many cores processes that are neither the peer nor the benchmark kept busy
+    in the mean; above a few hundredths the figures are disturbed.
     `sync_ms`: what one fdatasync took just before the run."""
 
     peer: str
@@ -155,6 +156,7 @@ class PeerRun(msgspec.Struct, kw_only=True):
     crashes: list[CrashFigures] = []
     scale: list[ScaleFigures] = []
     error: str = ""
+    failed: list[str] = []
     foreign_cores: float = 0.0
     sync_ms: float = 0.0
 
@@ -194,6 +196,7 @@ class Results(msgspec.Struct, kw_only=True):
             where = f"{run.peer}, run {run.run}"
             if run.error:
                 found.append(f"{where}: {run.error}")
+            found += [f"{where}: {failure}" for failure in run.failed]
             asked = [*run.queries, *run.new_queries]
             asked += [query for point in run.scale for query in point.queries]
             found += [f"{where}: {wrong}" for query in asked for wrong in query.wrong]

@@ -7,7 +7,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from subprocess import SubprocessError
 from typing import Final
+
+from msgspec import MsgspecError
 
 from bench.corpus import Corpus, write_corpus
 from bench.http import ConnectionLost
@@ -27,6 +30,15 @@ PARTS: Final = ("fill", "queries", "mixed", "ingest", "restart", "memory", "cras
 
 _BYTES_PER_ENTRY: Final = 1_200
 """Disk for the corpus, for its requests and for the store that is filled, with a margin."""
+
+_PEER_FAILURES: Final = (
+    PeerError,
+    ServerFailed,
+    ConnectionLost,
+    OSError,
+    SubprocessError,
+    MsgspecError,  # an answer that is not what was asked for
+)
 
 
 @dataclass(frozen=True)
@@ -91,12 +103,12 @@ def _run(order: Order, peer: Peer, corpus: Corpus, oracle: Oracle, number: int) 
     def say(text: str) -> None:
         order.say(f"{peer.name}, run {number}: {text}")
 
-    setting = Setting(peer, corpus, oracle, order.scope, order.work, say)
+    setting = Setting(peer, corpus, oracle, order.scope, order.work, say, into.failed)
     busy, ours = machine_busy_seconds(), cpu_seconds(os.getpid())
     try:
         once = frozenset({"scale"}) if into.run > 1 else frozenset[str]()  # it takes long
         _parts(setting, into, order.parts - once)
-    except (PeerError, ServerFailed, ConnectionLost, OSError) as error:
+    except _PEER_FAILURES as error:
         into.error = f"{type(error).__name__}: {error}"
         say(into.error)
     elapsed = time.monotonic() - started

@@ -38,7 +38,10 @@ def _load(setting: Setting, peer: HttpPeer, entries: int, batch: int) -> MemoryF
     """Until the server has nothing more to do with it."""
     assert peer.pid is not None
     forget_peak(peer.pid)
-    stored = peer.ingest(Portion(setting.corpus, 0, entries, batch), setting.work)
+    portion = Portion(setting.corpus, 0, entries, batch)
+    stored = setting.ingest(portion)
+    setting.note_failures("memory", stored)
+    setting.note_shortfall("memory", stored, portion)
     setting.settle()
     rate = stored.entries / stored.load.seconds
     return _figures(peer, f"{entries:,} entries, batch {batch:,}", rate)

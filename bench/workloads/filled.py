@@ -30,7 +30,9 @@ def _fill(setting: Setting, into: PeerRun) -> None:
     setting.say(f"filling with {entries:,} entries")
     idle = peer.ready_memory if isinstance(peer, HttpPeer) else None
     before = cpu_now(peer)
-    stored = peer.ingest(Portion(setting.corpus, 0, entries), setting.work)
+    portion = Portion(setting.corpus, 0, entries)
+    stored = setting.ingest(portion)
+    setting.note_shortfall("filling", stored, portion)
     filled = memory(peer.pid) if peer.pid is not None else None
     peer.publish()
     settled = setting.settle(setting.scope.disk_quiet_s)
@@ -47,8 +49,8 @@ def _fill(setting: Setting, into: PeerRun) -> None:
         filled_rss=filled.rss if filled else None,
         filled_pss=filled.pss if filled else None,
         filled_anonymous=filled.anonymous if filled else None,
-        disk_bytes_per_entry=size.allocated / entries,
-        apparent_bytes_per_entry=size.apparent / entries,
+        disk_bytes_per_entry=size.allocated / stored.entries,
+        apparent_bytes_per_entry=size.apparent / stored.entries,
         settled=settled,
     )
 

@@ -33,7 +33,7 @@ def run(setting: Setting, into: PeerRun) -> None:
 
 
 def _load(setting: Setting, portion: Portion) -> Stored:
-    return setting.peer.ingest(portion, setting.work)
+    return setting.ingest(portion)
 
 
 def _load_on_a_new_store(setting: Setting, portion: Portion) -> Stored:

@@ -9,7 +9,7 @@ from itertools import cycle
 from multiprocessing.connection import Connection as Pipe
 from typing import Final
 
-from bench.http import Address, Connection
+from bench.http import Address, Connection, ConnectionLost
 from bench.load import LoadResult
 from bench.new_questions import prefix_questions
 from bench.peers.base import HttpPeer, PeerError, Question
@@ -41,10 +41,10 @@ def run(setting: Setting, peer: HttpPeer) -> MixedFigures:
     alone, beside = [], []
     seconds: list[float] = []
     for number in range(rounds):
-        alone.append(_load(setting, peer))
+        alone.append(_load(setting))
         with _questions(peer.address, questions[number::rounds], seconds):
-            beside += [_load(setting, peer), _load(setting, peer)]
-        alone.append(_load(setting, peer))
+            beside += [_load(setting), _load(setting)]
+        alone.append(_load(setting))
     return MixedFigures(
         query=_QUERY,
         connections=_CONNECTIONS,
@@ -71,12 +71,13 @@ def _questions(
     try:
         if not ours.poll(_LIMIT_S):
             raise TimeoutError("the query loop did not start")
-        ours.recv()
+        _message(ours)
         yield
-        ours.send("stop")
+        if not ours.poll():  # else it has ended
+            ours.send("stop")
         if not ours.poll(_LIMIT_S):
             raise TimeoutError("the query loop did not end")
-        looped = ours.recv()
+        looped = _message(ours)
     finally:
         process.kill()
         process.join()
@@ -84,6 +85,14 @@ def _questions(
     if looped.failure:
         raise PeerError(looped.failure)
     seconds += looped.seconds
+
+
+def _message(pipe: Pipe) -> object:
+    try:
+        message: object = pipe.recv()
+    except EOFError:
+        raise ConnectionLost("the query loop ended early; its own message is above") from None
+    return message
 
 
 def _per_s(loads: Sequence[LoadResult]) -> float:
@@ -94,8 +103,10 @@ def _percentile_ms(loads: Sequence[LoadResult], percent: float) -> float:
     return median([percentile(load.latencies_s, percent) for load in loads]) * 1e3
 
 
-def _load(setting: Setting, peer: HttpPeer) -> LoadResult:
-    return peer.ingest(single_portion(setting, _CONNECTIONS), setting.work).load
+def _load(setting: Setting) -> LoadResult:
+    stored = setting.ingest(single_portion(setting, _CONNECTIONS))
+    setting.note_failures("mixed", stored)
+    return stored.load
 
 
 def _loop(address: Address, questions: Sequence[Question], pipe: Pipe) -> None:
@@ -106,8 +117,9 @@ def _loop(address: Address, questions: Sequence[Question], pipe: Pipe) -> None:
     while not looped.seconds or not pipe.poll():
         requests = [request for request in next(coming) if request is not None]
         responses = [connection.exchange(request) for request in requests]
-        if any(response.status != 200 for response in responses):
-            looped.failure = f"the looping query was answered {responses[0].status}"
+        for response in responses:
+            if response.status != 200:
+                looped.failure = f"the looping query was answered {response.status}"
         looped.seconds.append(sum(response.seconds for response in responses))
         if len(looped.seconds) == 1:
             pipe.send("started")

@@ -38,14 +38,16 @@ def _recovery(
     try:
         empty_s = [_start_on_nothing(peer, data) for _ in range(_STARTS)]
         portion = Portion(setting.corpus, 0, entries, batch, connections)
-        stored = peer.ingest(portion, setting.work).entries
+        stored = setting.ingest(portion)
+        setting.note_failures("restart", stored)
+        setting.note_shortfall("restart", stored, portion)
         starts = [_start_after_a_kill(peer, data) for _ in range(_STARTS)]
     finally:
         peer.stop()
         shutil.rmtree(data, ignore_errors=True)
     left = min(found for _, found in starts)
-    if peer.durable and left < stored:
-        raise PeerError(f"{left:,} of {stored:,} entries are left after the SIGKILL")
+    if peer.durable and left < stored.entries:
+        raise PeerError(f"{left:,} of {stored.entries:,} entries are left after the SIGKILL")
     return RecoveryFigures(
         entries=left,
         batch=batch,

@@ -15,7 +15,10 @@ def run(setting: Setting, into: PeerRun) -> None:
     with setting.started("scale"):
         for first, last in pairwise((0, *setting.scope.scale)):
             setting.say(f"growing to {last:,} entries")
-            stored = peer.ingest(Portion(setting.corpus, first, last), setting.work)
+            portion = Portion(setting.corpus, first, last)
+            stored = setting.ingest(portion)
+            setting.note_failures("scale", stored)
+            setting.note_shortfall("scale", stored, portion)
             peer.publish()
             setting.settle(setting.scope.disk_quiet_s)
             figures = asking.ask_all(setting, queries(last), last)

@@ -3,13 +3,13 @@
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
 from bench.corpus import BLOCK, Corpus
 from bench.oracle import Oracle
-from bench.peers.base import Peer, Portion, Stored
+from bench.peers.base import Peer, PeerError, Portion, Stored
 from bench.procstat import cpu_seconds, wait_until_quiet
 from bench.results import IngestFigures
 from bench.stats import median, percentile
@@ -82,6 +82,8 @@ class Setting:
     scope: Scope
     work: Path
     say: Progress
+    failed: list[str] = field(default_factory=list)
+    """What went wrong at loads, where no figure tells it."""
 
     @contextmanager
     def started(self, name: str) -> Iterator[Path]:
@@ -93,6 +95,24 @@ class Setting:
         finally:
             self.peer.stop()
             shutil.rmtree(data, ignore_errors=True)
+
+    def ingest(self, portion: Portion) -> Stored:
+        """PeerError when not one entry was taken: no figure can be made of that."""
+        stored = self.peer.ingest(portion, self.work)
+        if not stored.entries:
+            why = "; ".join(sorted(set(stored.load.failures))) or "its time was over"
+            raise PeerError(f"nothing of a load was taken: {why}")
+        return stored
+
+    def note_failures(self, what: str, stored: Stored) -> None:
+        failures = stored.load.failures
+        if failures:
+            self.failed.append(f"{what}: {len(failures):,} failed requests, first: {failures[0]}")
+
+    def note_shortfall(self, what: str, stored: Stored, portion: Portion) -> None:
+        """Of a load that was to be taken as a whole."""
+        if (wanted := portion.last - portion.first) != stored.entries:
+            self.failed.append(f"{what}: {stored.entries:,} of {wanted:,} entries were taken")
 
     def settle(self, quiet_s: float | None = None) -> bool:
         """Wait until the peer has nothing more to do in the background."""
@@ -116,7 +136,7 @@ def single_portion(setting: Setting, connections: int) -> Portion:
 def ingest_figures(
     stored: Stored, batch: int, connections: int, indexed_cpu_s: float | None = None
 ) -> IngestFigures:
-    load, entries = stored.load, max(stored.entries, 1)
+    load, entries = stored.load, stored.entries
 
     def per_entry_us(seconds: float | None) -> float | None:
         return None if seconds is None else seconds / entries * 1e6

@@ -4,7 +4,7 @@ import contextlib
 import re
 import socket
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 from bench.http import Address
@@ -20,14 +20,18 @@ class Answering:
     """Answers the requests of each connection with these responses, and then hangs up.
 
     The body of a request is a word in angle brackets, which stand nowhere else. `received`: these
-    words, of all connections.
+    words, of all connections. `always`: responses to certain words, which are none of the others;
+    an empty one hangs up.
     """
 
-    def __init__(self, responses: Sequence[bytes]) -> None:
+    def __init__(
+        self, responses: Sequence[bytes], always: Mapping[bytes, bytes] | None = None
+    ) -> None:
         self.connections = 0
         self.received: list[bytes] = []
         self._most: int | None = None
         self._responses = responses
+        self._always = always or {}
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.address = Address(*self._listener.getsockname())
         self._hung_up = threading.Semaphore(0)
@@ -65,24 +69,31 @@ class Answering:
     def _serve(self, connection: socket.socket) -> None:
         with connection:
             for response in self._responses:
-                if not self._receive(connection):
+                while (word := self._receive(connection)) in self._always:
+                    if not self._always[word]:
+                        return
+                    connection.sendall(self._always[word])
+                if not word:
                     return
                 connection.sendall(response)
         self._hung_up.release()
 
-    def _receive(self, connection: socket.socket) -> bool:
+    def _receive(self, connection: socket.socket) -> bytes:
+        """The next word; none when the client has hung up."""
         request = b""
         while data := connection.recv(4_096):
             request += data
             if body := _BODY.search(request):
                 self.received.append(body[0])
-                return True
-        return False
+                return body[0]
+        return b""
 
 
 @contextmanager
-def answering(responses: Sequence[bytes]) -> Iterator[Answering]:
-    server = Answering(responses)
+def answering(
+    responses: Sequence[bytes], always: Mapping[bytes, bytes] | None = None
+) -> Iterator[Answering]:
+    server = Answering(responses, always)
     try:
         yield server
     finally:
