@@ -3,6 +3,7 @@ never asked before. Each answer is held against the oracle."""
 
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 
 from bench.new_questions import ASKED, Kind
 from bench.oracle import Answer, differences
@@ -17,16 +18,16 @@ _LEAST_REPETITIONS = 3
 
 def ask_all(setting: Setting, queries: Sequence[Query], entries: int) -> list[QueryFigures]:
     """Every question once, in order; then every question again until its time is over."""
-    peer = setting.peer
-    possible = [query for query in queries if peer.can(query)]
-    first = {query.name: _seconds(peer, query) for query in possible}
-    first_levels = peer.levels().seconds
-    figures = [
-        _ask(setting, query, sum(first[query.name]), setting.oracle.answer(entries, query))
-        for query in possible
+    peer, oracle = setting.peer, setting.oracle
+    asked = [
+        _Asked(peer, query, oracle.answer(entries, query)) for query in queries if peer.can(query)
     ]
-    figures.append(_ask_levels(setting, first_levels, setting.oracle.levels(entries)))
-    return figures
+    questions: list[_Asked | _AskedLevels] = [*asked, _AskedLevels(peer, oracle.levels(entries))]
+    first = [question.ask() for question in questions]
+    return [
+        _repeated(setting, question, sum(times))
+        for question, times in zip(questions, first, strict=True)
+    ]
 
 
 def ask_new(setting: Setting, kinds: Sequence[Kind], entries: int) -> list[QueryFigures]:
@@ -54,24 +55,50 @@ def ask_new(setting: Setting, kinds: Sequence[Kind], entries: int) -> list[Query
     ]
 
 
-def _seconds(peer: Peer, query: Query) -> tuple[float, float]:
-    reply = peer.ask(query)
-    return reply.page_s, reply.total_s
+@dataclass
+class _Asked:
+    """A question whose every answer is held against the right one. `total`: as last told."""
+
+    peer: Peer
+    query: Query
+    expected: Answer
+    total: int = 0
+    wrong: list[str] = field(default_factory=list)
+
+    @property
+    def name(self) -> str:
+        return self.query.name
+
+    def ask(self) -> tuple[float, float]:
+        """The times of page and total."""
+        reply = self.peer.ask(self.query)
+        self.total = reply.total
+        self.wrong += differences(self.name, self.expected, reply.total, reply.page)
+        return reply.page_s, reply.total_s
 
 
-def _ask(setting: Setting, query: Query, first_s: float, expected: Answer) -> QueryFigures:
-    reply = setting.peer.ask(query)
-    wrong = differences(query.name, expected, reply.total, reply.page)
-    times = _repeat(setting, lambda: _seconds(setting.peer, query))
-    return _figures(query.name, reply.total, first_s, times, wrong)
+@dataclass
+class _AskedLevels:
+    """The same of the number of entries of each level."""
+
+    peer: Peer
+    expected: dict[str, int]
+    total: int = 0
+    wrong: list[str] = field(default_factory=list)
+    name: str = LEVEL_COUNTS
+
+    def ask(self) -> tuple[float, float]:
+        reply = self.peer.levels()
+        found = {level: count for level, count in reply.counts.items() if count}
+        self.total = sum(found.values())
+        if found != self.expected:
+            self.wrong.append(f"levels: {found} instead of {self.expected}")
+        return reply.seconds, 0.0
 
 
-def _ask_levels(setting: Setting, first_s: float, expected: dict[str, int]) -> QueryFigures:
-    counts = setting.peer.levels().counts
-    found = {level: count for level, count in counts.items() if count}
-    wrong = [] if found == expected else [f"levels: {found} instead of {expected}"]
-    times = _repeat(setting, lambda: (setting.peer.levels().seconds, 0.0))
-    return _figures(LEVEL_COUNTS, sum(found.values()), first_s, times, wrong)
+def _repeated(setting: Setting, question: _Asked | _AskedLevels, first_s: float) -> QueryFigures:
+    times = _repeat(setting, question.ask)
+    return _figures(question.name, question.total, first_s, times, question.wrong)
 
 
 def _repeat(setting: Setting, ask: Callable[[], tuple[float, float]]) -> list[tuple[float, float]]:
@@ -98,5 +125,5 @@ def _figures(
         low_ms=min(both) * 1e3,
         high_ms=max(both) * 1e3,
         repetitions=len(times),
-        wrong=tuple(wrong),
+        wrong=tuple(dict.fromkeys(wrong)),  # each way to be wrong once
     )

@@ -1,6 +1,7 @@
 """The peers that need no server, from the first entry to the last answer."""
 
 import os
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -11,13 +12,13 @@ import pytest
 from bench.corpus import BLOCK, write_corpus
 from bench.new_questions import KINDS, new_questions
 from bench.oracle import Oracle
-from bench.peers.base import Peer, PeerError, Portion
+from bench.peers.base import LevelsReply, Peer, PeerError, Portion, Reply
 from bench.peers.ripgrep import Ripgrep
 from bench.peers.sqlite_fts5 import SqliteFts5
 from bench.procstat import cpu_seconds, disk, memory
-from bench.queries import queries
+from bench.queries import Query, queries
 from bench.results import PeerRun
-from bench.workloads import filled, ingest, scale
+from bench.workloads import asking, filled, ingest, scale
 from bench.workloads.setting import SMOKE, Scope, Setting
 
 ENTRIES = 3 * BLOCK
@@ -86,3 +87,32 @@ def test_a_sqlite_that_ends_is_a_peer_that_failed(tmp_path: Path) -> None:
         peer.ingest(portion, tmp_path)
         with pytest.raises(PeerError, match="SQLite ended early"):
             peer.ingest(portion, tmp_path)
+
+
+class Forgetful(SqliteFts5):
+    """Answers rightly but for one answer to each question: the `wrong`-th."""
+
+    def __init__(self, wrong: int) -> None:
+        super().__init__()
+        self._wrong = wrong
+        self._asked: Counter[str] = Counter()
+
+    def ask(self, query: Query) -> Reply:
+        reply = super().ask(query)
+        self._asked[query.name] += 1
+        return replace(reply, total=-1) if self._asked[query.name] == self._wrong else reply
+
+    def levels(self) -> LevelsReply:
+        reply = super().levels()
+        self._asked["levels"] += 1
+        is_wrong = self._asked["levels"] == self._wrong + 1  # one more: a start is waited for so
+        return replace(reply, counts={"INFO": 1}) if is_wrong else reply
+
+
+@pytest.mark.parametrize("wrong", [1, 2, 3])
+def test_a_wrong_answer_is_noticed_whenever_it_comes(wrong: int, tmp_path: Path) -> None:
+    peer = Forgetful(wrong)
+    with setting_of(peer, tmp_path) as setting, setting.started("asked"):
+        peer.ingest(Portion(setting.corpus, 0, ENTRIES), tmp_path)
+        found = asking.ask_all(setting, queries(ENTRIES), ENTRIES)
+    assert [len(query.wrong) for query in found] == [1] * (len(queries(ENTRIES)) + 1)
