@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from bench import results
-from bench.figures import GROWTH, TARGETS, rate, replay
+from bench.figures import GROWTH, LOST, TARGETS, rate, replay
 from bench.machine import Machine
 from bench.report import markdown, table
 from bench.results import (
@@ -180,3 +180,20 @@ def test_columns_are_padded() -> None:
 )
 def test_numbers_have_three_digits(value: float, text: str) -> None:
     assert number(value) == text
+
+
+def test_entries_lost_in_one_run_of_several_are_a_miss(found: Results) -> None:
+    none = CrashFigures(
+        batch=1, connections=1, acknowledged=9, lost=0, ready_s=1.0, recovered_per_s=9.0
+    )
+    for run in found.runs[:2]:
+        run.crashes.append(none)
+    third = PeerRun(peer="logd", run=3, crashes=[msgspec.structs.replace(none, lost=1)])
+    found.runs.append(third)
+    row = next(row for row in table(found).splitlines() if row.startswith(f"| {LOST.title} "))
+    assert "MISSED" in row
+
+
+def test_a_reference_that_took_nothing_does_not_end_the_report(found: Results) -> None:
+    found.runs[2].ingest[0] = load(0.0)
+    assert "| ingest, batch 1,000, 1 conn. " in table(found)
