@@ -2,17 +2,17 @@
 
 import argparse
 import os
-import signal
+import shutil
 import sys
 import tempfile
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
-from types import FrameType
 
 from bench import results, suite
-from bench.chart import draw
+from bench.chart import draw, require_matplotlib
 from bench.corpus import BLOCK
+from bench.ending import ended_orderly, show
 from bench.http import Address
 from bench.peers.base import Peer
 from bench.peers.logd import Logd, LogdInterval
@@ -36,33 +36,57 @@ Exit code: 0, or 1 when an answer was wrong, a request failed, or a durable stor
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    options = _parser().parse_args(arguments)
-    signal.signal(signal.SIGTERM, _end)
-    if options.from_json is not None:
-        found = results.load(options.from_json)
-    else:
-        with tempfile.TemporaryDirectory(prefix="bench-", dir=options.dir) as work:
-            found = suite.run(_order(options, Path(work)))
+    parser = _parser()
+    options = parser.parse_args(arguments)
+    _check(parser, options)
+    return ended_orderly(lambda: _run(options))
+
+
+def _run(options: argparse.Namespace) -> int:
+    try:
+        found = _found(options)
+    except (suite.NoRoom, results.NoResults) as error:
+        raise SystemExit(str(error)) from None
     _keep(found, options.json)
     if options.report is not None:
         options.report.write_text(markdown(found))
+    show(table(found))
     if options.chart is not None:
         draw(found, options.chart)
-    print(table(found))
     problems = found.problems()
     for problem in problems:
         print(f"PROBLEM: {problem}", file=sys.stderr)
     return 1 if problems else 0
 
 
+def _found(options: argparse.Namespace) -> results.Results:
+    if options.from_json is not None:
+        return results.load(options.from_json)
+    with tempfile.TemporaryDirectory(prefix="bench-", dir=options.dir) as work:
+        return suite.run(_order(options, Path(work)))
+
+
+def _check(parser: argparse.ArgumentParser, options: argparse.Namespace) -> None:
+    """What would only be noticed when all has been measured."""
+    files = [path for path in (options.json, options.report, options.chart) if path is not None]
+    for directory in [path.parent for path in files] + ([options.dir] if options.dir else []):
+        if not directory.is_dir():
+            parser.error(f"no such directory: {directory}")
+    if options.chart is not None:
+        require_matplotlib()
+    for name in ("victorialogs", "loki"):
+        binary = getattr(options, name)
+        if binary and shutil.which(binary) is None:
+            parser.error(f"argument --{name}: no such program: {binary}")
+    if options.smoke and options.scale:
+        parser.error("--smoke has no scale curve: leave out --scale")
+    if "scale" in options.only and options.only != frozenset(suite.PARTS) and not options.scale:
+        parser.error("--only scale needs --scale")
+
+
 def _keep(found: results.Results, path: Path | None) -> None:
     if path is not None:
         results.save(found, path)
-
-
-def _end(number: int, frame: FrameType | None) -> None:
-    """A terminated benchmark still stops its servers and removes its files."""
-    raise SystemExit(128 + number)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -80,7 +104,12 @@ def _parser() -> argparse.ArgumentParser:
     add("--smoke", action="store_true", help="a run of less than a minute, for CI")
     add("--entries", type=_count, default=1_000_000, help="entries to fill with (default 1M)")
     add("--scale", type=_counts, default=(), help="checkpoints of the scale curve: 100k,1M,10M")
-    add("--runs", type=int, default=1, help="repetitions, of all but the scale curve (default 1)")
+    add(
+        "--runs",
+        type=_positive,
+        default=1,
+        help="repetitions, of all but the scale curve (default 1)",
+    )
     add("--seed", type=int, default=1, help="of the corpus (default 1)")
     add("--dir", type=Path, help="where the temporary directory is made")
     add("--json", type=Path, help="write the results here")
@@ -138,7 +167,16 @@ def _available(options: argparse.Namespace) -> dict[str, Callable[[], Peer]]:
 
 
 def _names(text: str) -> tuple[str, ...]:
-    return tuple(text.split(","))
+    names = tuple(text.split(","))
+    if len(set(names)) < len(names):
+        raise argparse.ArgumentTypeError(f"a peer is named twice: {text}")
+    return names
+
+
+def _positive(text: str) -> int:
+    if not text.isdecimal() or not int(text):
+        raise argparse.ArgumentTypeError(f"not a number of 1 or more: {text}")
+    return int(text)
 
 
 def _parts(text: str) -> frozenset[str]:
@@ -158,7 +196,7 @@ def _count(text: str) -> int:
 
 
 def _counts(text: str) -> tuple[int, ...]:
-    return tuple(sorted(_count(part) for part in text.split(",")))
+    return tuple(sorted({_count(part) for part in text.split(",")}))
 
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
 """A chart of the results, with matplotlib (an optional extra)."""
 
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,13 +14,18 @@ _CURVES = ("newest", "two_words", "phrase", "minute", "rare_id")
 _STYLES = ("-", "--", ":", "-.")
 
 
+def require_matplotlib() -> None:
+    """SystemExit where it is not installed."""
+    if find_spec("matplotlib") is None:
+        raise SystemExit("--chart needs matplotlib: pip install matplotlib")
+
+
 def draw(results: Results, path: Path) -> None:
     """How many times better logd is than each peer, a bar for each figure, on a log scale; and
     below it the scale curve, where it was taken. The suffix of `path` decides the format."""
-    try:
-        import matplotlib as mpl
-    except ImportError:
-        raise SystemExit("--chart needs matplotlib: pip install matplotlib") from None
+    require_matplotlib()
+    import matplotlib as mpl
+
     mpl.use("Agg")
     from matplotlib import pyplot
 

@@ -218,13 +218,20 @@ class Results(msgspec.Struct, kw_only=True):
         return found
 
 
+class NoResults(Exception):
+    """A file does not hold the results of a benchmark, or cannot be read."""
+
+
 def save(results: Results, path: Path) -> None:
     path.write_bytes(msgspec.json.format(msgspec.json.encode(results), indent=1) + b"\n")
 
 
 def load(path: Path) -> Results:
-    """ValueError when the file is not of this format."""
-    results = msgspec.json.decode(path.read_bytes(), type=Results)
+    """NoResults when the file is not of this format."""
+    try:
+        results = msgspec.json.decode(path.read_bytes(), type=Results)
+    except (OSError, msgspec.DecodeError) as error:
+        raise NoResults(f"{path}: {error}") from None
     if results.format != FORMAT:
-        raise ValueError(f"results of format {results.format}, not {FORMAT}")
+        raise NoResults(f"{path}: results of format {results.format}, not {FORMAT}")
     return results

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Final
 
 from bench.corpus import RARE_ID, RARE_WORD, START_MS, Line, write_corpus
+from bench.ending import ended_orderly, show
 from bench.load import LoadPlan, run_load
 from bench.peers.base import Portion
 from bench.peers.logd import Logd
@@ -116,10 +117,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--entries", type=int, default=10_000_000, help="in whole millions")
     parser.add_argument("--dir", type=Path, help="where the temporary directory is made")
     options = parser.parse_args(arguments)
-    days = max(1, options.entries // DAY_ENTRIES)
-    with tempfile.TemporaryDirectory(prefix="bench-start-", dir=options.dir) as work:
+    if options.entries < DAY_ENTRIES or options.entries % DAY_ENTRIES:
+        parser.error(f"argument --entries: not in whole millions: {options.entries}")
+    return ended_orderly(lambda: _show(options.entries // DAY_ENTRIES, options.dir))
+
+
+def _show(days: int, directory: Path | None) -> int:
+    with tempfile.TemporaryDirectory(prefix="bench-start-", dir=directory) as work:
         rows = measure(days, Path(work))
-    print(grid(["", "figure"], [list(row) for row in rows]))
+    show(grid(["", "figure"], [list(row) for row in rows]))
     return 0
 
 

@@ -19,6 +19,7 @@ import numpy as np
 import zstandard
 
 from bench.corpus import blocks
+from bench.ending import ended_orderly, show
 from bench.tables import grid, number
 from logd.entry import LevelName, ProjectId, Seq
 from logd.format.body import Batch, concatenate_batches, decode_body
@@ -32,6 +33,7 @@ from logd.store.tail import TailRun
 
 _PROJECT: Final = ProjectId("00000000-0000-4000-8000-000000000000")
 _BATCH: Final = 1_000
+_MOST_ENTRIES: Final = 65_536
 _ROUNDS: Final = 5
 _BLOCK_ENTRIES: Final = 4096
 _REST_OF_METAS: Final = "their lengths, and all else of metas"
@@ -200,15 +202,22 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="What an entry costs, and what it takes on disk.")
     parser.add_argument("--entries", type=int, default=64_000, help="of one chunk (64,000)")
     options = parser.parse_args()
-    rows = [(step, number(cost)) for step, cost in steps(options.entries)]
-    print(grid(("step", "us an entry"), rows))
-    plain = [(what, number(cost)) for what, cost in plain_steps(options.entries)]
-    print(grid(("for comparison", "us an entry"), plain))
-    in_log = [(what, number(size)) for what, size in logged(options.entries)]
-    print(grid(("before it is in a chunk", "bytes an entry"), in_log))
-    sizes = disk(options.entries)
+    if not 0 < options.entries <= _MOST_ENTRIES:
+        parser.error(f"argument --entries: not from 1 to {_MOST_ENTRIES:,}: {options.entries}")
+    ended_orderly(lambda: _show(options.entries))
+
+
+def _show(entries: int) -> int:
+    rows = [(step, number(cost)) for step, cost in steps(entries)]
+    show(grid(("step", "us an entry"), rows))
+    plain = [(what, number(cost)) for what, cost in plain_steps(entries)]
+    show(grid(("for comparison", "us an entry"), plain))
+    in_log = [(what, number(size)) for what, size in logged(entries)]
+    show(grid(("before it is in a chunk", "bytes an entry"), in_log))
+    sizes = disk(entries)
     sizes.append(("all of it", sum(size for _, size in sizes)))
-    print(grid(("on disk", "bytes an entry"), [(what, number(size)) for what, size in sizes]))
+    show(grid(("on disk", "bytes an entry"), [(what, number(size)) for what, size in sizes]))
+    return 0
 
 
 if __name__ == "__main__":

@@ -64,9 +64,9 @@ def run(order: Order) -> Results:
     """Peer failures are recorded in the results; everything else is raised."""
     entries = max((order.scope.entries, *order.scope.scale))
     _check_room(order.work, entries)
+    peers = [make() for make in order.peers]
     order.say(f"writing a corpus of {entries:,} entries")
     corpus, oracle = _corpus(order, entries)
-    peers = [make() for make in order.peers]
     results = Results(
         taken=datetime.now(UTC).date().isoformat(),
         machine=describe(order.work),
