@@ -121,9 +121,10 @@ def _parser() -> argparse.ArgumentParser:
     add("--logd-url", type=Address.of_url, help="a running daemon; its user's token is taken "
         "from LOGD_BENCH_TOKEN")  # fmt: skip
     add("--victorialogs", metavar="BINARY", help="a binary of its server")
-    add("--victorialogs-url", type=Address.of_url, help="a running server, empty")
+    add("--victorialogs-url", type=Address.of_url, help="a running server: what is stored there, "
+        "in tenants of its own, stays")  # fmt: skip
     add("--loki", metavar="BINARY", help="a binary of its server")
-    add("--loki-url", type=Address.of_url, help="a running server, empty")
+    add("--loki-url", type=Address.of_url, help="a running server, empty; for one part of one run")
     return parser
 
 

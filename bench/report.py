@@ -299,10 +299,15 @@ def _scale(results: Results) -> str:
         for at, query in enumerate(points[0].queries):
             cells = [number(point.queries[at].both_ms) for point in points]
             rows.append([f"{query.name.replace('_', ' ')}, ms", *cells])
-        rows.append(["disk, bytes/entry", *(number(p.disk_bytes_per_entry) for p in points)])
-        rows.append(["memory, MB", *(number((p.rss or 0) / 1e6) for p in points)])
+        rows.append(["disk, bytes/entry", *(_or_none(p.disk_bytes_per_entry) for p in points)])
+        rows.append(["memory, MB", *(_or_none((p.rss or 0) / 1e6) for p in points)])
         text += ("" if text else "## As the store grows\n\n") + grid(head, rows) + "\n"
     return text
+
+
+def _or_none(size: float) -> str:
+    """A size of nothing is that of a server that runs elsewhere, or of none."""
+    return number(size) if size else "-"
 
 
 def _problems(results: Results) -> str:

@@ -141,6 +141,8 @@ class HttpPeer(ABC):
             log = data.parent / f"{data.name}.log"
             self._server = Server(self.command(data), log, self.environment(data.parent))
         self._connection = Connection(self.address)
+        if self._server is None and not self._is_ready():
+            raise PeerError(f"{self.name} does not answer at {':'.join(map(str, self.address))}")
         seconds = self._server.wait_ready(self._is_ready) if self._server else 0.0
         self.ready_memory = memory(self._server.pid) if self._server else None
         if is_new:

@@ -1,5 +1,6 @@
 """VictoriaLogs: JSON lines in, LogsQL out."""
 
+import secrets
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
@@ -57,7 +58,8 @@ class VictoriaLogs(HttpPeer):
     def __init__(self, binary: str | None, address: Address | None = None) -> None:
         super().__init__(address)
         self._binary = binary
-        self.version = _version(binary) if binary else "remote"
+        self.version = "remote" if address else _version(binary) if binary else "unknown"
+        self._tenant: tuple[str, ...] = ()
 
     def command(self, data: Path) -> list[str]:
         assert self._binary is not None
@@ -74,10 +76,14 @@ class VictoriaLogs(HttpPeer):
         return get("/health", self.address)
 
     def enrol(self) -> None:
-        return
+        """A server that runs elsewhere cannot be emptied: what is stored next has a tenant of its
+        own, as if the store were new."""
+        if self.is_remote:
+            self._tenant = (f"AccountID: {secrets.randbits(31)}", "ProjectID: 0")
 
     def form(self) -> RequestForm:
-        start = head("POST", _INGEST, self.address, "Content-Type: application/stream+json")
+        content = "Content-Type: application/stream+json"
+        start = head("POST", _INGEST, self.address, content, *self._tenant)
 
         def body(lines: Sequence[bytes]) -> bytes:
             return b"\n".join(lines) + b"\n"
@@ -116,7 +122,7 @@ class VictoriaLogs(HttpPeer):
     def _post(self, target: str, **parameters: str) -> bytes:
         body = urlencode(parameters).encode()
         form = "Content-Type: application/x-www-form-urlencoded"
-        return post(target, self.address, body, form)
+        return post(target, self.address, body, form, *self._tenant)
 
 
 def _version(binary: str) -> str:

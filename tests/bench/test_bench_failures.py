@@ -16,12 +16,14 @@ from bench.machine import Machine
 from bench.oracle import Hit, Oracle
 from bench.peers.base import HttpPeer, LevelsReply, PeerError, Question
 from bench.queries import Query
-from bench.results import CorpusInfo, PeerInfo, PeerRun, Results
+from bench.report import table
+from bench.results import CorpusInfo, PeerInfo, PeerRun, Results, ScaleFigures
 from bench.wire import RequestForm
 from bench.workloads import filled, mixed, scale
 from bench.workloads.setting import SMOKE, Setting
 
 QUERY = b"<query>"
+READY = b"<ready>"
 EMPTY = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}"
 ENTRIES = 2 * BLOCK
 SCOPE = replace(SMOKE, entries=ENTRIES, single_s=60.0, scale=(ENTRIES,))
@@ -38,7 +40,7 @@ class Told(HttpPeer):
         raise AssertionError("it runs already")
 
     def readiness(self) -> bytes:
-        return post("/", self.address, QUERY)
+        return post("/", self.address, READY)
 
     def enrol(self) -> None:
         return
@@ -73,7 +75,7 @@ def setting_of(server: Answering, work: Path) -> Iterator[Setting]:
     yield Setting(Told(server.address), corpus, oracle, SCOPE, work, lambda text: None)
 
 
-def problems_of(run: PeerRun) -> list[str]:
+def results_of(run: PeerRun) -> Results:
     info = PeerInfo(name=run.peer, version="1", durable=True, caveats=())
     return Results(
         taken="2026-11-21",
@@ -81,12 +83,15 @@ def problems_of(run: PeerRun) -> list[str]:
         corpus=CorpusInfo(seed=1, entries=10, bytes_per_entry=280.0, sha256="ab" * 32),
         peers=[info],
         runs=[run],
-    ).problems()
+    )
 
 
 def test_requests_refused_beside_queries_are_noted(tmp_path: Path) -> None:
     responses = [OK, OK, BUSY, *[OK] * ENTRIES]
-    with answering(responses, {QUERY: OK}) as server, setting_of(server, tmp_path) as setting:
+    with (
+        answering(responses, {READY: OK, QUERY: OK}) as server,
+        setting_of(server, tmp_path) as setting,
+    ):
         peer = setting.peer
         assert isinstance(peer, Told)
         peer.start(tmp_path / "data")
@@ -98,7 +103,7 @@ def test_requests_refused_beside_queries_are_noted(tmp_path: Path) -> None:
 
 def test_a_query_loop_whose_server_hangs_up_is_a_peer_that_failed(tmp_path: Path) -> None:
     with (
-        answering([OK] * ENTRIES, {QUERY: b""}) as server,
+        answering([OK] * ENTRIES, {READY: OK, QUERY: b""}) as server,
         setting_of(server, tmp_path) as setting,
     ):
         peer = setting.peer
@@ -111,7 +116,10 @@ def test_a_query_loop_whose_server_hangs_up_is_a_peer_that_failed(tmp_path: Path
 
 def test_a_load_that_was_not_taken_as_a_whole_is_noted(tmp_path: Path) -> None:
     into = PeerRun(peer="told", run=1)
-    with answering([OK, BUSY], {QUERY: EMPTY}) as server, setting_of(server, tmp_path) as setting:
+    with (
+        answering([OK, BUSY], {READY: OK, QUERY: EMPTY}) as server,
+        setting_of(server, tmp_path) as setting,
+    ):
         scale.run(setting, into)
     assert into.scale[0].entries_per_s > 0
     assert setting.failed == [
@@ -126,7 +134,7 @@ def test_of_a_load_that_was_not_taken_at_all_there_is_no_figure(
 ) -> None:
     into = PeerRun(peer="told", run=1)
     with (
-        answering([response] * 2) as server,
+        answering([response] * 2, {READY: OK}) as server,
         setting_of(server, tmp_path) as setting,
         pytest.raises(PeerError, match="nothing of a load was taken"),
     ):
@@ -139,7 +147,7 @@ def test_a_peer_that_answers_nonsense_does_not_end_the_benchmark(
     body: bytes, tmp_path: Path
 ) -> None:
     nonsense = b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s" % (len(body), body)
-    with answering([OK] * 100, {QUERY: nonsense}) as server:
+    with answering([OK] * 100, {READY: OK, QUERY: nonsense}) as server:
         order = suite.Order(
             peers=[lambda: Told(server.address)] * 2,
             parts=frozenset({"scale"}),
@@ -158,4 +166,23 @@ def test_a_peer_that_answers_nonsense_does_not_end_the_benchmark(
 
 def test_what_loads_lacked_is_a_problem(tmp_path: Path) -> None:
     run = PeerRun(peer="told", run=1, failed=["mixed: 8 failed requests, first: status 503"])
-    assert problems_of(run) == ["told, run 1: mixed: 8 failed requests, first: status 503"]
+    assert results_of(run).problems() == [
+        "told, run 1: mixed: 8 failed requests, first: status 503"
+    ]
+
+
+def test_a_server_elsewhere_that_does_not_answer_is_told(tmp_path: Path) -> None:
+    with answering([]) as server:
+        address = server.address
+    with pytest.raises(PeerError, match=f"told does not answer at 127.0.0.1:{address.port}"):
+        Told(address).start(tmp_path / "data")
+
+
+def test_a_server_elsewhere_has_no_sizes(tmp_path: Path) -> None:
+    point = ScaleFigures(
+        entries=10, entries_per_s=9.0, queries=(), disk_bytes_per_entry=0.0, rss=None
+    )
+    rows = table(results_of(PeerRun(peer="told", run=1, scale=[point]))).splitlines()
+    for title in ("disk, bytes/entry", "memory, MB"):
+        row = next(row for row in rows if row.startswith(f"| {title}"))
+        assert row.split("|")[2].strip() == "-"

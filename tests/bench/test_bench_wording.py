@@ -5,6 +5,7 @@ from urllib.parse import parse_qs, unquote, urlsplit
 import pytest
 
 from bench.corpus import START_MS
+from bench.http import Address
 from bench.peers.logd import Logd
 from bench.peers.loki import Loki
 from bench.peers.victorialogs import VictoriaLogs
@@ -92,3 +93,18 @@ def test_a_minute_is_a_whole_one_of_the_clock() -> None:
     assert MINUTE.to_ms == MINUTE.from_ms + 60_000
     assert MINUTE.from_ms % 60_000 == 0
     assert MINUTE.from_ms > START_MS
+
+
+def test_a_victorialogs_that_runs_elsewhere_has_a_new_tenant_for_each_store() -> None:
+    peer = VictoriaLogs(None, Address("127.0.0.1", 9428))
+    found = []
+    for _ in range(2):
+        peer.enrol()
+        question = peer.question(ASKED["newest"])
+        assert question.total is not None
+        requests = [peer.form().head + b"\r\n", question.page, question.total]
+        heads = [request.split(b"\r\n\r\n")[0].split(b"\r\n") for request in requests]
+        (tenant,) = {line for head in heads for line in head if line.startswith(b"AccountID: ")}
+        assert all(tenant in head for head in heads)
+        found.append(tenant)
+    assert found[0] != found[1]
