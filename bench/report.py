@@ -235,7 +235,18 @@ def _first_questions(results: Results) -> str:
 
 
 def _footprint(results: Results) -> str:
-    return _comparison(results, "CPU, disk, memory, restart", FOOTPRINT)
+    unsettled = [
+        f"{run.peer}, run {run.run}"
+        for run in results.runs
+        if run.store is not None and not run.store.settled
+    ]
+    text = _comparison(results, "CPU, disk, memory, restart", FOOTPRINT)
+    if not unsettled:
+        return text
+    return (
+        f"{text}\nStill at work when CPU and disk were read, which may get more or less: "
+        f"{'; '.join(unsettled)}.\n"
+    )
 
 
 def _memory(results: Results) -> str:
@@ -312,6 +323,9 @@ def _or_none(size: float) -> str:
 
 def _problems(results: Results) -> str:
     problems = results.problems()
+    asked = any(run.queries or run.new_queries or run.scale for run in results.runs)
+    if not problems and not asked:
+        return "## Answers\n\nNo question was asked: what was stored is not checked.\n"
     if not problems:
         return "## Answers\n\nEvery answer of every peer was the right one.\n"
     return "## Problems\n\n" + "".join(f"- {problem}\n" for problem in problems)

@@ -18,6 +18,7 @@ from bench.results import (
     QueryFigures,
     RecoveryFigures,
     Results,
+    StoreFigures,
 )
 from bench.tables import grid, number
 
@@ -197,3 +198,27 @@ def test_entries_lost_in_one_run_of_several_are_a_miss(found: Results) -> None:
 def test_a_reference_that_took_nothing_does_not_end_the_report(found: Results) -> None:
     found.runs[2].ingest[0] = load(0.0)
     assert "| ingest, batch 1,000, 1 conn. " in table(found)
+
+
+def test_a_store_that_did_not_come_to_rest_is_told(found: Results) -> None:
+    store = StoreFigures(
+        idle_rss=None,
+        idle_pss=None,
+        filled_rss=None,
+        filled_pss=None,
+        filled_anonymous=None,
+        disk_bytes_per_entry=40.0,
+        apparent_bytes_per_entry=40.0,
+        settled=True,
+    )
+    found.runs[0].store = store
+    assert "Still at work" not in markdown(found)
+    found.runs[2].store = msgspec.structs.replace(store, settled=False)
+    assert "which may get more or less: victorialogs, run 1." in markdown(found)
+
+
+def test_right_answers_are_not_claimed_where_nothing_was_asked(found: Results) -> None:
+    for run in found.runs:
+        run.queries = []
+    assert "Every answer of every peer" not in markdown(found)
+    assert "No question was asked" in markdown(found)
