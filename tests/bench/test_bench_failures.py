@@ -26,7 +26,7 @@ QUERY = b"<query>"
 READY = b"<ready>"
 EMPTY = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}"
 ENTRIES = 2 * BLOCK
-SCOPE = replace(SMOKE, entries=ENTRIES, single_s=60.0, scale=(ENTRIES,))
+SCOPE = replace(SMOKE, entries=ENTRIES, single_s=2.0, scale=(ENTRIES,))
 
 
 class Told(HttpPeer):
@@ -87,7 +87,7 @@ def results_of(run: PeerRun) -> Results:
 
 
 def test_requests_refused_beside_queries_are_noted(tmp_path: Path) -> None:
-    responses = [OK, OK, BUSY, *[OK] * ENTRIES]
+    responses = [BUSY, *[OK] * ENTRIES]
     with (
         answering(responses, {READY: OK, QUERY: OK}) as server,
         setting_of(server, tmp_path) as setting,
@@ -134,7 +134,7 @@ def test_of_a_load_that_was_not_taken_at_all_there_is_no_figure(
 ) -> None:
     into = PeerRun(peer="told", run=1)
     with (
-        answering([response] * 2, {READY: OK}) as server,
+        answering([response], {READY: OK}) as server,
         setting_of(server, tmp_path) as setting,
         pytest.raises(PeerError, match="nothing of a load was taken"),
     ):
