@@ -3,11 +3,11 @@ never asked before. Each answer is held against the oracle."""
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from typing import Final
 
 from bench.new_questions import ASKED, Kind
 from bench.oracle import Answer, differences
-from bench.peers.base import Peer
+from bench.peers.base import Peer, Reply
 from bench.queries import LEVEL_COUNTS, Query
 from bench.results import QueryFigures
 from bench.stats import median
@@ -55,50 +55,65 @@ def ask_new(setting: Setting, kinds: Sequence[Kind], entries: int) -> list[Query
     ]
 
 
-@dataclass
 class _Asked:
-    """A question whose every answer is held against the right one. `total`: as last told."""
+    """A question whose every answer is held against the right one: when it has been asked for the
+    last time, as a client that computes between two questions leaves the processor's caches, and
+    often the processor, to others."""
 
-    peer: Peer
-    query: Query
-    expected: Answer
-    total: int = 0
-    wrong: list[str] = field(default_factory=list)
-
-    @property
-    def name(self) -> str:
-        return self.query.name
+    def __init__(self, peer: Peer, query: Query, expected: Answer) -> None:
+        self.name = query.name
+        self._peer = peer
+        self._query = query
+        self._expected = expected
+        self._replies: list[Reply] = []
 
     def ask(self) -> tuple[float, float]:
         """The times of page and total."""
-        reply = self.peer.ask(self.query)
-        self.total = reply.total
-        self.wrong += differences(self.name, self.expected, reply.total, reply.page)
+        reply = self._peer.ask(self._query)
+        self._replies.append(reply)
         return reply.page_s, reply.total_s
 
+    def total(self) -> int:
+        """As last told."""
+        return self._replies[-1].total
 
-@dataclass
+    def wrong(self) -> list[str]:
+        return [
+            wrong
+            for reply in self._replies
+            for wrong in differences(self.name, self._expected, reply.total, reply.page)
+        ]
+
+
 class _AskedLevels:
     """The same of the number of entries of each level."""
 
-    peer: Peer
-    expected: dict[str, int]
-    total: int = 0
-    wrong: list[str] = field(default_factory=list)
-    name: str = LEVEL_COUNTS
+    name: Final = LEVEL_COUNTS
+
+    def __init__(self, peer: Peer, expected: dict[str, int]) -> None:
+        self._peer = peer
+        self._expected = expected
+        self._found: list[dict[str, int]] = []
 
     def ask(self) -> tuple[float, float]:
-        reply = self.peer.levels()
-        found = {level: count for level, count in reply.counts.items() if count}
-        self.total = sum(found.values())
-        if found != self.expected:
-            self.wrong.append(f"levels: {found} instead of {self.expected}")
+        reply = self._peer.levels()
+        self._found.append({level: count for level, count in reply.counts.items() if count})
         return reply.seconds, 0.0
+
+    def total(self) -> int:
+        return sum(self._found[-1].values())
+
+    def wrong(self) -> list[str]:
+        return [
+            f"levels: {found} instead of {self._expected}"
+            for found in self._found
+            if found != self._expected
+        ]
 
 
 def _repeated(setting: Setting, question: _Asked | _AskedLevels, first_s: float) -> QueryFigures:
     times = _repeat(setting, question.ask)
-    return _figures(question.name, question.total, first_s, times, question.wrong)
+    return _figures(question.name, question.total(), first_s, times, question.wrong())
 
 
 def _repeat(setting: Setting, ask: Callable[[], tuple[float, float]]) -> list[tuple[float, float]]:
