@@ -16,11 +16,13 @@ from mmap import ACCESS_READ, mmap
 from multiprocessing.connection import Connection as Pipe
 from typing import Final
 
-from bench.http import TIMEOUT_S, Address, ConnectionLost, ResponseReader, connect, is_plain_success
+from bench.children import received
+from bench.http import TIMEOUT_S, Address, ResponseReader, connect, is_plain_success
 from bench.wire import RequestFile
 
 MAX_PROCESSES: Final = 2
 _START_LIMIT_S: Final = 30.0
+_CHILD: Final = "a load process"
 
 
 @dataclass(frozen=True)
@@ -69,7 +71,7 @@ class Load:
         for pipe in self._pipes:
             if not pipe.poll(_START_LIMIT_S):
                 raise TimeoutError("a load process did not start")
-            _message(pipe)
+            received(pipe, _CHILD)
         for pipe in self._pipes:
             pipe.send("go")
 
@@ -92,17 +94,9 @@ class Load:
             for process in self._processes:
                 process.terminate()
             raise TimeoutError("a load process did not finish")
-        part = _message(pipe)
+        part = received(pipe, _CHILD)
         assert isinstance(part, _Part)
         return part
-
-
-def _message(pipe: Pipe) -> object:
-    try:
-        message: object = pipe.recv()
-    except EOFError:
-        raise ConnectionLost("a load process ended early; its own message is above") from None
-    return message
 
 
 def run_load(plan: LoadPlan) -> LoadResult:

@@ -39,9 +39,7 @@ def _load(setting: Setting, peer: HttpPeer, entries: int, batch: int) -> MemoryF
     assert peer.pid is not None
     forget_peak(peer.pid)
     portion = Portion(setting.corpus, 0, entries, batch)
-    stored = setting.ingest(portion)
-    setting.note_failures("memory", stored)
-    setting.note_shortfall("memory", stored, portion)
+    stored = setting.ingest_whole("memory", portion)
     setting.settle()
     rate = stored.entries / stored.load.seconds
     return _figures(peer, f"{entries:,} entries, batch {batch:,}", rate)

@@ -9,7 +9,8 @@ from itertools import cycle
 from multiprocessing.connection import Connection as Pipe
 from typing import Final
 
-from bench.http import Address, Connection, ConnectionLost
+from bench.children import received
+from bench.http import Address, Connection
 from bench.load import LoadResult
 from bench.new_questions import prefix_questions
 from bench.peers.base import HttpPeer, PeerError, Question
@@ -20,6 +21,7 @@ from bench.workloads.setting import Setting, single_portion
 _QUERY: Final = "new_prefix"
 _CONNECTIONS: Final = 8
 _LIMIT_S: Final = 150.0
+_CHILD: Final = "the query loop"
 
 
 @dataclass
@@ -71,13 +73,13 @@ def _questions(
     try:
         if not ours.poll(_LIMIT_S):
             raise TimeoutError("the query loop did not start")
-        _message(ours)
+        received(ours, _CHILD)
         yield
         if not ours.poll():  # else it has ended
             ours.send("stop")
         if not ours.poll(_LIMIT_S):
             raise TimeoutError("the query loop did not end")
-        looped = _message(ours)
+        looped = received(ours, _CHILD)
     finally:
         process.kill()
         process.join()
@@ -85,14 +87,6 @@ def _questions(
     if looped.failure:
         raise PeerError(looped.failure)
     seconds += looped.seconds
-
-
-def _message(pipe: Pipe) -> object:
-    try:
-        message: object = pipe.recv()
-    except EOFError:
-        raise ConnectionLost("the query loop ended early; its own message is above") from None
-    return message
 
 
 def _per_s(loads: Sequence[LoadResult]) -> float:

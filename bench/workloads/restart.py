@@ -38,9 +38,7 @@ def _recovery(
     try:
         empty_s = [_start_on_nothing(peer, data) for _ in range(_STARTS)]
         portion = Portion(setting.corpus, 0, entries, batch, connections)
-        stored = setting.ingest(portion)
-        setting.note_failures("restart", stored)
-        setting.note_shortfall("restart", stored, portion)
+        stored = setting.ingest_whole("restart", portion)
         starts = [_start_after_a_kill(peer, data) for _ in range(_STARTS)]
     finally:
         peer.stop()

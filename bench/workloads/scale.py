@@ -16,9 +16,7 @@ def run(setting: Setting, into: PeerRun) -> None:
         for first, last in pairwise((0, *setting.scope.scale)):
             setting.say(f"growing to {last:,} entries")
             portion = Portion(setting.corpus, first, last)
-            stored = setting.ingest(portion)
-            setting.note_failures("scale", stored)
-            setting.note_shortfall("scale", stored, portion)
+            stored = setting.ingest_whole("scale", portion)
             peer.publish()
             setting.settle(setting.scope.disk_quiet_s)
             figures = asking.ask_all(setting, queries(last), last)

@@ -104,6 +104,13 @@ class Setting:
             raise PeerError(f"nothing of a load was taken: {why}")
         return stored
 
+    def ingest_whole(self, what: str, portion: Portion) -> Stored:
+        """The same of a load that is to be taken as a whole, and has no figure of its failures."""
+        stored = self.ingest(portion)
+        self.note_failures(what, stored)
+        self.note_shortfall(what, stored, portion)
+        return stored
+
     def note_failures(self, what: str, stored: Stored) -> None:
         failures = stored.load.failures
         if failures:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from logd.cli.errors import CommandError
 from logd.store.files import FileLayer, OsFiles, ReadOnlyFiles
 from logd.store.layout import DataLayout
-from logd.store.store import lock_directory, lock_to_read
+from logd.store.store import lock_directory
 
 if TYPE_CHECKING:
     from logd.control.store import Control
@@ -22,7 +22,7 @@ def read(data: Path) -> Iterator[tuple[FileLayer, DataLayout]]:
     """The directory under its lock, to read it: whoever owns it, and also where nothing may be
     written. Raises as `owned` does."""
     files, layout = ReadOnlyFiles(), _existing(data)
-    lock = lock_to_read(files, layout)
+    lock = lock_directory(files, layout, read_only=True)
     try:
         yield files, layout
     finally:

@@ -101,8 +101,8 @@ class Keys(Ledger):
             project = managed_project(change.state, caller, project_id)
             record = _record(change.state, project, key_id)
             until_ns = change.now_ns + overlap_ns
-            retired = (*record.retired, Retired(record.digest, until_ns))
-            retired = tuple(Retired(old.digest, min(old.until_ns, until_ns)) for old in retired)
+            earlier = [Retired(r.digest, min(r.until_ns, until_ns)) for r in record.retired]
+            retired = [*earlier, Retired(record.digest, until_ns)]
             working = [old for old in retired if old.until_ns > change.now_ns]
             key = replace(record.key, prefix=secrets.display_prefix(secret))
             change.put(KeyRecord(key, secrets.digest(secret), tuple(working[-MAX_RETIRED:])))

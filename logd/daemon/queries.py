@@ -1,13 +1,15 @@
 """Questions to the logs. Whatever reads entries does so in a thread, from a snapshot."""
 
 import logging
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Final
 
 import msgspec
 
 from logd.daemon.desks import Desks
 from logd.daemon.query_queue import QueryQueue
-from logd.daemon.threads import Patience, WorkPool
+from logd.daemon.threads import CancelFlag, Patience, WorkPool
 from logd.entry import Entry, LevelCounts, ProjectId, Seq
 from logd.errors import BadQuery, NoSuchEntry
 from logd.format.logid import parse_log_id
@@ -52,18 +54,25 @@ class Queries:
         self, project: ProjectId, filter_: Filter, limit: int, cursor: str | None
     ) -> Page:
         """Raises BadQuery for a cursor that does not fit, Overloaded, StorageFailed, Cancelled."""
-        await self._desks.of(project)  # may take long, which is no reason to hold a turn
+        await self._desks.of(project)
         page = self.page_at_hand(project, filter_, limit, cursor)
         if page is not None:
             return page
+        async with self._turn(project) as (opened, flag):
+            asked = _Asked(opened, filter_, limit, cursor)
+            found = await self._threads.run_cancellable(
+                lambda check: asked.search(self._scanner, check), flag
+            )
+        return asked.page(found)
+
+    @asynccontextmanager
+    async def _turn(self, project: ProjectId) -> AsyncIterator[tuple[Project, CancelFlag]]:
+        """When it is the project's. To be asked for once it is open: while it is being opened, it
+        would hold the turn."""
         async with self._queue.turn(project):
             desk = await self._desks.of(project)
             with self._desks.telling(project), desk.reading(_QUERY_SECONDS) as flag:
-                asked = _Asked(desk.project, filter_, limit, cursor)
-                found = await self._threads.run_cancellable(
-                    lambda check: asked.search(self._scanner, check), flag
-                )
-        return asked.page(found)
+                yield desk.project, flag
 
     def page_at_hand(
         self, project: ProjectId, filter_: Filter, limit: int, cursor: str | None
@@ -91,12 +100,10 @@ class Queries:
         seq = parse_log_id(project, log_id_)
         if seq is None:
             raise NoSuchEntry("no entry of that id")
-        await self._desks.of(project)  # as above
-        async with self._queue.turn(project):
-            desk = await self._desks.of(project)
-            with self._desks.telling(project), desk.reading(_QUERY_SECONDS) as flag:
-                snapshot = desk.project.snapshot()
-                found = await self._threads.run_cancellable(lambda _: entry_at(snapshot, seq), flag)
+        await self._desks.of(project)
+        async with self._turn(project) as (opened, flag):
+            snapshot = opened.snapshot()
+            found = await self._threads.run_cancellable(lambda _: entry_at(snapshot, seq), flag)
         if found is None:
             raise NoSuchEntry("no entry of that id")
         return found

@@ -25,50 +25,43 @@ _log = logging.getLogger("logd.store")
 FORMAT_VERSION = 1
 
 
-def lock_directory(files: FileLayer, layout: DataLayout) -> DirectoryLock:
-    """Take a data directory, creating it where there is none.
+def lock_directory(
+    files: FileLayer, layout: DataLayout, *, read_only: bool = False
+) -> DirectoryLock:
+    """Take a data directory, creating it where there is none; `read_only`: one that is there, and
+    nothing is written.
 
     Raises DirectoryLocked if another process has it, UnsupportedFormat if a newer program made it
     (nothing was written then).
     """
-    files.make_directory(layout.root)
-    lock = DirectoryLock(layout.lock)
+    if not read_only:
+        files.make_directory(layout.root)
+    lock = DirectoryLock(layout.lock, read_only=read_only)
     try:
-        _check_format(files, layout)
+        if read_only or layout.format_file.name in files.list_directory(layout.root):
+            _check_format(files, layout)
+        else:
+            _write_format(files, layout)
     except BaseException:
         lock.release()
         raise
     return lock
 
 
-def lock_to_read(files: FileLayer, layout: DataLayout) -> DirectoryLock:
-    """The same for who only reads, of a directory that is there: nothing is written."""
-    lock = DirectoryLock(layout.lock, read_only=True)
-    try:
-        _check_version(files, layout)
-    except BaseException:
-        lock.release()
-        raise
-    return lock
+def _write_format(files: FileLayer, layout: DataLayout) -> None:
+    # A process may have died between making the directory and syncing its name. Where the parent
+    # may not be read, somebody else made it.
+    with contextlib.suppress(PermissionError):
+        files.sync_directory(layout.root.parent)
+    fresh = layout.format_file.with_name("FORMAT.new")
+    if fresh.name in files.list_directory(layout.root):
+        files.unlink(fresh)
+    write_whole(files, fresh, [FORMAT_LINE.encode()])
+    files.rename(fresh, layout.format_file)
+    files.sync_directory(layout.root)
 
 
 def _check_format(files: FileLayer, layout: DataLayout) -> None:
-    if layout.format_file.name not in files.list_directory(layout.root):
-        # A process may have died between making the directory and syncing its name. Where the
-        # parent may not be read, somebody else made it.
-        with contextlib.suppress(PermissionError):
-            files.sync_directory(layout.root.parent)
-        fresh = layout.format_file.with_name("FORMAT.new")
-        if fresh.name in files.list_directory(layout.root):
-            files.unlink(fresh)
-        write_whole(files, fresh, [FORMAT_LINE.encode()])
-        files.rename(fresh, layout.format_file)
-        files.sync_directory(layout.root)
-        return
-    _check_version(files, layout)
-
-
-def _check_version(files: FileLayer, layout: DataLayout) -> None:
     file = files.open(layout.format_file)
     line = file.read(0, 200).decode(errors="replace")
     file.close()

@@ -21,7 +21,7 @@ from logd.store.project import Project
 from logd.store.search import search
 from logd.store.store import Store
 
-A, B, C = ProjectId("a"), ProjectId("b"), ProjectId("c")
+A = ProjectId("a")
 
 
 class Queue:

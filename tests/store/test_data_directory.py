@@ -10,7 +10,7 @@ from store_world import OTHER, PROJECT, World, entries, new_world
 from logd.errors import DirectoryLocked
 from logd.store.files import OsFiles, ReadOnlyFiles
 from logd.store.layout import DataLayout
-from logd.store.store import lock_directory, lock_to_read
+from logd.store.store import lock_directory
 
 
 def names(root: Path) -> list[str]:
@@ -49,18 +49,18 @@ def test_who_reads_a_directory_keeps_owners_out_and_is_kept_out_by_them() -> Non
     with new_world() as world:
         layout = DataLayout(world.root)
         with pytest.raises(DirectoryLocked, match="in use"):
-            lock_to_read(ReadOnlyFiles(), layout)
+            lock_directory(ReadOnlyFiles(), layout, read_only=True)
         world.close()
         before = names(world.root)
-        reading = lock_to_read(ReadOnlyFiles(), layout)
-        for take in (lock_directory, lock_to_read):
+        reading = lock_directory(ReadOnlyFiles(), layout, read_only=True)
+        for read_only in (False, True):
             with pytest.raises(DirectoryLocked, match="in use"):
-                take(OsFiles(), layout)
+                lock_directory(OsFiles(), layout, read_only=read_only)
         reading.release()
         layout.lock.unlink()
-        reading = lock_to_read(ReadOnlyFiles(), layout)
+        reading = lock_directory(ReadOnlyFiles(), layout, read_only=True)
         with pytest.raises(DirectoryLocked, match="in use"):
-            lock_to_read(ReadOnlyFiles(), layout)
+            lock_directory(ReadOnlyFiles(), layout, read_only=True)
         reading.release()
         assert names(world.root) == [name for name in before if name != "lock"]
         world.open()
