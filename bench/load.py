@@ -6,7 +6,6 @@ The same client drives every peer. Its processes report their own CPU time, so t
 the client limits can be told from one that the server limits.
 """
 
-import multiprocessing
 import select
 import socket
 import time
@@ -14,9 +13,10 @@ from array import array
 from dataclasses import dataclass, field
 from mmap import ACCESS_READ, mmap
 from multiprocessing.connection import Connection as Pipe
+from multiprocessing.process import BaseProcess
 from typing import Final
 
-from bench.children import received
+from bench.children import received, start_child
 from bench.http import TIMEOUT_S, Address, ResponseReader, connect, is_plain_success
 from bench.wire import RequestFile
 
@@ -53,17 +53,13 @@ class Load:
     """A running load. The worker processes are this object's children."""
 
     def __init__(self, plan: LoadPlan) -> None:
-        context = multiprocessing.get_context("spawn")
         count = min(MAX_PROCESSES, plan.connections) if plan.requests.batch > 1 else 1
         self._plan = plan
         self._pipes: list[Pipe] = []
-        self._processes = []
+        self._processes: list[BaseProcess] = []
         for number in range(count):
-            ours, theirs = context.Pipe()
-            process = context.Process(target=_work, args=(plan, number, count, theirs), daemon=True)
-            process.start()
-            theirs.close()
-            self._pipes.append(ours)
+            process, pipe = start_child(_work, plan, number, count)
+            self._pipes.append(pipe)
             self._processes.append(process)
 
     def go(self) -> None:

@@ -87,7 +87,13 @@ class Logd(HttpPeer):
         compiled = work / "bytecode"
         environment = {**others, "PYTHONPYCACHEPREFIX": str(compiled)}
         if not compiled.exists():  # who compiles takes more memory ever after
-            subprocess.run(_COMPILE, env=environment, timeout=_COMPILE_LIMIT_S, check=True)
+            subprocess.run(
+                _COMPILE,
+                env=environment,
+                timeout=_COMPILE_LIMIT_S,
+                check=True,
+                process_group=0,  # Ctrl-C is for this process, which then ends it
+            )
         return environment
 
     def readiness(self) -> bytes:

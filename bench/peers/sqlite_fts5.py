@@ -4,7 +4,6 @@ It runs inside a child process of its own, so that its CPU and memory can be tol
 benchmark's. The child times its own statements: SQLite pays for no HTTP and no process switch.
 """
 
-import multiprocessing
 import sqlite3
 import time
 from dataclasses import dataclass
@@ -14,6 +13,7 @@ from pathlib import Path
 
 import msgspec
 
+from bench.children import start_child
 from bench.corpus import Corpus
 from bench.load import LoadResult
 from bench.oracle import Hit
@@ -106,11 +106,7 @@ class SqliteFts5:
         data.mkdir(parents=True, exist_ok=True)
         self._data = data
         started = time.monotonic()
-        context = multiprocessing.get_context("spawn")
-        self._pipe, theirs = context.Pipe()
-        self._process = context.Process(target=_serve, args=(data / "logs.db", theirs), daemon=True)
-        self._process.start()
-        theirs.close()
+        self._process, self._pipe = start_child(_serve, data / "logs.db")
         self.levels()
         return time.monotonic() - started
 
@@ -179,7 +175,7 @@ def _serve(path: Path, pipe: Pipe) -> None:
                     pipe.send(_ask(database, command.query))
                 case _Levels():
                     pipe.send(_levels(database))
-    except EOFError:
+    except (EOFError, ConnectionError):  # closed before a command, or instead of taking a reply
         return
     finally:
         database.close()

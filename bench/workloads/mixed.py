@@ -1,7 +1,6 @@
 """Does a heavy question hurt those who write? Single entries, alone and beside a loop of queries,
 each for a prefix that was not asked for before."""
 
-import multiprocessing
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -9,7 +8,7 @@ from itertools import cycle
 from multiprocessing.connection import Connection as Pipe
 from typing import Final
 
-from bench.children import received
+from bench.children import received, start_child
 from bench.http import Address, Connection
 from bench.load import LoadResult
 from bench.new_questions import prefix_questions
@@ -65,21 +64,17 @@ def _questions(
     address: Address, questions: Sequence[Question], seconds: list[float]
 ) -> Iterator[None]:
     """Meanwhile a process asks one question after the other; the times go into `seconds`."""
-    context = multiprocessing.get_context("spawn")
-    ours, theirs = context.Pipe()
-    process = context.Process(target=_loop, args=(address, questions, theirs), daemon=True)
-    process.start()
-    theirs.close()
+    process, pipe = start_child(_loop, address, questions)
     try:
-        if not ours.poll(_LIMIT_S):
+        if not pipe.poll(_LIMIT_S):
             raise TimeoutError("the query loop did not start")
-        received(ours, _CHILD)
+        received(pipe, _CHILD)
         yield
-        if not ours.poll():  # else it has ended
-            ours.send("stop")
-        if not ours.poll(_LIMIT_S):
+        if not pipe.poll():  # else it has ended
+            pipe.send("stop")
+        if not pipe.poll(_LIMIT_S):
             raise TimeoutError("the query loop did not end")
-        looped = received(ours, _CHILD)
+        looped = received(pipe, _CHILD)
     finally:
         process.kill()
         process.join()

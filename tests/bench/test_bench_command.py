@@ -64,11 +64,12 @@ def test_what_cannot_be_is_refused_at_once(
 def test_an_interrupted_run_leaves_nothing_behind(
     number: signal.Signals, code: int, tmp_path: Path
 ) -> None:
+    """The terminal signals to its whole foreground."""
     process = started("bench", *FILL, "--dir", str(tmp_path))
     assert process.stderr is not None
     while "filling" not in process.stderr.readline():
         assert process.poll() is None
-    os.kill(process.pid, number)
+    os.killpg(process.pid, number)
     _, errors = process.communicate(timeout=LIMIT_S)
     assert process.returncode == code
     assert "Traceback" not in errors

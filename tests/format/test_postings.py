@@ -86,7 +86,16 @@ def rows_by_hash(occurrences: Occurrences) -> dict[int, list[int]]:
 
 @functools.cache
 def hash_of(word: bytes) -> int:
-    return hash_word(word)
+    """`docs/format/index.md`, one step after the other."""
+    a, b, whole = 0x9E3779B97F4A7C15, 0xD6E8FEB86659FD93, 2**64 - 1
+    h = int.from_bytes(word[:8], "little") * a & whole
+    h ^= h >> 32
+    for start in range(8, len(word), 8):
+        h = (h ^ int.from_bytes(word[start : start + 8], "little")) * b & whole
+        h ^= h >> 29
+    h = h * b & whole
+    h ^= h >> 32
+    return (h * a & whole) >> 40
 
 
 @functools.cache
@@ -223,20 +232,7 @@ def test_the_hashes_of_many_words_are_those_of_each() -> None:
 
 @given(st.binary(min_size=1, max_size=40))
 def test_the_hash_is_that_of_the_document(word: bytes) -> None:
-    """`docs/format/index.md`, one step after the other."""
-    a, b, whole = 0x9E3779B97F4A7C15, 0xD6E8FEB86659FD93, 2**64 - 1
-    first, *further = (
-        int.from_bytes(word[start : start + 8], "little") for start in range(0, len(word), 8)
-    )
-    h = first * a & whole
-    h ^= h >> 32
-    for x in further:
-        h = (h ^ x) * b & whole
-        h ^= h >> 29
-    h = h * b & whole
-    h ^= h >> 32
-    h = h * a & whole
-    assert hash_word(word) == h >> 40
+    assert hash_word(word) == hash_of(word)
 
 
 def test_what_follows_a_word_does_not_change_its_hash() -> None:
@@ -401,7 +397,7 @@ def test_how_often_a_word_comes_decides_what_is_kept(count: int, block_entries: 
         assert is_certain(index, b"x1")
         assert found(index, b"x1") == (rows if count < FREQUENT else rows[:1], count)
     expected = Expected(occurrences, block_entries)
-    for word, _ in [*others, (b"x1", 0)]:
+    for word, _ in [*others[::11], (b"x1", 0)]:  # `test_every_word_of_many_pages_is_found` asks all
         assert found(index, word) == expected.of(word)
 
 
@@ -477,8 +473,9 @@ def test_words_that_are_absent_are_seldom_looked_for(block_entries: int) -> None
     expected = Expected(occurrences, block_entries)
     index = PostingsIndex(value_of(occurrences, block_entries))
     absent = [b"no%d" % number for number in range(4000)]
-    assert [found(index, word) for word in absent] == [expected.of(word) for word in absent]
-    candidates = sum(found(index, word) is not None for word in absent)
+    kept = [found(index, word) for word in absent]
+    assert kept == [expected.of(word) for word in absent]
+    candidates = sum(some is not None for some in kept)
     assert candidates == pytest.approx(len(absent) / 2**SPARE_BITS, rel=0.2)
 
 
