@@ -1,4 +1,4 @@
-"""The Quart app: the route table behind ASGI. Nothing is decided here.
+"""The Quart app: `Api` behind ASGI. Nothing is decided here.
 
 The door puts what it knows of a request into the scope's extensions: its body, which Quart never
 sees, and its head.
@@ -15,9 +15,10 @@ from logd.api.dispatch import Api
 from logd.api.errors import Fault, InvalidRequest
 from logd.api.exchange import Body, Head, Response
 from logd.api.problems import to_response
-from logd.api.routes import ROUTES
 
 EXTENSION: Final = "logd"
+_METHODS: Final = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
+"""Those of others are answered as requests of no route are: by `Api` all the same."""
 
 
 class Exchange(Protocol):
@@ -54,25 +55,16 @@ def make_app(api: Api) -> QuartTrio:
         cause = getattr(error, "original_exception", None) or error
         return _quart(to_response(cause, _exchange().head.request_id))
 
-    for route in ROUTES:
-        app.add_url_rule(
-            _rule(route.template),
-            endpoint=route.name,
-            view_func=view,
-            methods=[route.method],
-            provide_automatic_options=False,
-        )
+    # The routes are those of `api`, which both doors ask: a rule for each would only take longer.
+    app.add_url_rule(
+        "/<path:_path>", view_func=view, methods=_METHODS, provide_automatic_options=False
+    )
     app.register_error_handler(NotFound, unrouted)
     app.register_error_handler(MethodNotAllowed, unrouted)
     app.register_error_handler(HTTPException, refused)
     app.register_error_handler(InternalServerError, unhandled)
     app.register_error_handler(Exception, unhandled)
     return app
-
-
-def _rule(template: str) -> str:
-    """OpenAPI's `{name}` as werkzeug's `<name>`."""
-    return template.replace("{", "<").replace("}", ">")
 
 
 def _exchange() -> Exchange:
