@@ -168,8 +168,8 @@ def _labels(results: Results) -> list[str]:
 
 _NOT_DURABLE = (
     "\n\\* acknowledges before the entries are safe on disk.\n\n"
-    "The first row is the filling of an empty store. The other loads send the same entries again, "
-    "with the same times, into one store; of several in a row the one in the middle is shown.\n"
+    "The first row is the filling of an empty store. Each other row is of a new store that stores "
+    "one stretch of the corpus after the other; of these loads the one in the middle is shown.\n"
 )
 
 

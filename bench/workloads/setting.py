@@ -136,8 +136,13 @@ def cpu_now(peer: Peer) -> float | None:
 def single_portion(setting: Setting, connections: int) -> Portion:
     """One load of single entries."""
     scope = setting.scope
-    count = min(scope.entries, int(scope.single_s * _SINGLES_PER_S) // 1_000 * 1_000)
+    count = min(scope.entries, singles_at_most(scope))
     return Portion(setting.corpus, 0, count, 1, connections, scope.single_s)
+
+
+def singles_at_most(scope: Scope) -> int:
+    """How many a load of single entries may need."""
+    return int(scope.single_s * _SINGLES_PER_S) // BLOCK * BLOCK
 
 
 def ingest_figures(
