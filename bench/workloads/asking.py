@@ -32,27 +32,32 @@ def ask_all(setting: Setting, queries: Sequence[Query], entries: int) -> list[Qu
 
 def ask_new(setting: Setting, kinds: Sequence[Kind], entries: int) -> list[QueryFigures]:
     """Questions of each kind, each asked once; the kinds in turns, so that they meet the same
-    conditions."""
+    conditions. The answers are looked at when all have been asked, see `_Asked`."""
     peer = setting.peer
     possible = [kind for kind in kinds if peer.can(kind.make(0))]
-    times: dict[str, list[tuple[float, float]]] = {kind.name: [] for kind in possible}
-    wrong: dict[str, list[str]] = {kind.name: [] for kind in possible}
-    totals = dict.fromkeys(times, 0)
+    replies: dict[str, list[tuple[Query, Reply]]] = {kind.name: [] for kind in possible}
     deadline = time.monotonic() + len(possible) * setting.scope.query_s
     for turn in range(min(ASKED, setting.scope.repetitions)):
         if time.monotonic() > deadline and turn >= _LEAST_REPETITIONS:
             break
         for kind in possible:
             query = kind.make(turn)
-            reply = peer.ask(query)
-            expected = setting.oracle.answer(entries, query)
-            wrong[kind.name] += differences(query.name, expected, reply.total, reply.page)
-            times[kind.name].append((reply.page_s, reply.total_s))
-            totals[kind.name] += reply.total
-    return [
-        _figures(name, totals[name], sum(found[0]), found, wrong[name])
-        for name, found in times.items()
+            replies[kind.name].append((query, peer.ask(query)))
+    return [_of_new(setting, name, found, entries) for name, found in replies.items()]
+
+
+def _of_new(
+    setting: Setting, name: str, replies: Sequence[tuple[Query, Reply]], entries: int
+) -> QueryFigures:
+    times = [(reply.page_s, reply.total_s) for _, reply in replies]
+    wrong = [
+        wrong
+        for query, reply in replies
+        for wrong in differences(
+            query.name, setting.oracle.answer(entries, query), reply.total, reply.page
+        )
     ]
+    return _figures(name, sum(reply.total for _, reply in replies), sum(times[0]), times, wrong)
 
 
 class _Asked:
