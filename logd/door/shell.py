@@ -1,6 +1,7 @@
 """The ASGI layer around the app: it sees to bodies and disconnects, the app to requests.
 
-The app's `receive` brings one message only: that the client went away before it was answered.
+The app's `receive` brings nothing. Where the client goes away before it is answered the app is
+cancelled here: told of it, one version of Quart cancels and the next raises.
 """
 
 from typing import Any, cast
@@ -86,7 +87,10 @@ class _Exchange:
 
     async def run(self, app: ASGIFramework, scope: Scope) -> None:
         try:
-            await app(scope, cast(Any, self._disconnect), cast(Any, self._answer))
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(self._cancel_at_disconnect, nursery.cancel_scope)
+                await app(scope, cast(Any, trio.sleep_forever), cast(Any, self._answer))
+                nursery.cancel_scope.cancel()
         except Exception as error:
             if self._began:
                 raise
@@ -94,16 +98,15 @@ class _Exchange:
         finally:
             self.body.release()
 
-    async def _disconnect(self) -> Message:
-        """Returns when the client goes before its answer is complete. Afterwards the end of the
-        exchange must not cancel the app, which may still be within the last send."""
+    async def _cancel_at_disconnect(self, scope: trio.CancelScope) -> None:
+        """When the client goes before its answer is complete. Afterwards the end of the exchange
+        must not cancel the app, which may still be within the last send."""
         await self.body.settled.wait()
         while not self.body.client_gone:
             message = await self._receive()
             self.body.client_gone = message["type"] == "http.disconnect"
-        if self._ended:
-            await trio.sleep_forever()
-        return {"type": "http.disconnect"}
+        if not self._ended:
+            scope.cancel()
 
     async def _answer(self, message: Message) -> None:
         if message["type"] == "http.response.start":
