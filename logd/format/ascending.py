@@ -1,7 +1,7 @@
 """Sets of numbers as ascending arrays. numpy's own functions for them sort what is sorted, and the
 first call of one imports what takes as long as a search."""
 
-from typing import Any, Final, TypeVar
+from typing import Any, Final, TypeVar, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -20,7 +20,7 @@ def distinct(values: Integers) -> Integers:
     ordered = np.sort(values)
     first = np.ones(len(ordered), np.bool_)
     np.not_equal(ordered[1:], ordered[:-1], out=first[1:])
-    return ordered[first]  # type: ignore[return-value]  # of the same dtype
+    return cast(Integers, ordered[first])  # of the same dtype
 
 
 def sort_by_digits(keys: UInt64s, bits: int) -> None:

@@ -354,7 +354,8 @@ def _times(ts: Int64s) -> _EncodedPart:
     if not np.any(ts[1:] < ts[:-1]):
         steps = np.diff(units, prepend=np.uint64(0))
         return _EncodedPart(Part.TIMES, exponent, 0, frame(*to_planes(steps)))
-    signed = np.diff(units.view(np.int64), prepend=0)
+    signed = units.view(np.int64).copy()
+    signed[1:] -= units.view(np.int64)[:-1]
     zigzag = ((signed << 1) ^ (signed >> 63)).view(np.uint64)
     return _EncodedPart(Part.TIMES, exponent + ZIGZAG, 0, frame(*to_planes(zigzag)))
 
