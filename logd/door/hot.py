@@ -15,7 +15,7 @@ import msgspec
 from logd.api.exchange import HeadText, read_head
 from logd.api.express import Ticket, ticket_of
 from logd.door.heads import HOST
-from logd.door.limits import MAX_HEAD_BYTES
+from logd.door.limits import MAX_HEAD_BYTES, MAX_HEADERS
 
 _HOT_BEGINNINGS: Final = (b"POST /v1/ingest", b"GET /v1/projects/", b"GET /readyz", b"GET /livez")
 _HOT: Final = re.compile(
@@ -69,7 +69,7 @@ def _usual_request(data: bytes) -> Request | None:
 
 
 def _read(data: bytes) -> Request | None:
-    if not data.isascii():
+    if not data.isascii() or data.count(b"\n") > 1 + MAX_HEADERS + 1:
         return None
     found = _Callbacks()
     parser = httptools.HttpRequestParser(found)

@@ -33,7 +33,8 @@ from logd.api.errors import BadHead
 from logd.api.exchange import make_head
 from logd.api.problems import problem_response
 from logd.door.heads import HOST, REASONS
-from logd.door.limits import KEEP_ALIVE_SECONDS, MAX_HEAD_BYTES
+from logd.door.limits import KEEP_ALIVE_SECONDS, MAX_HEAD_BYTES, MAX_HEADERS
+from logd.door.lines import Lines
 from logd.door.stream import GuardedStream
 from logd.entry import RandomBytes
 
@@ -46,7 +47,10 @@ _Sendable = h11.Response | h11.InformationalResponse | h11.Data | h11.EndOfMessa
 _REFUSALS: Final = {
     400: ("malformed_request", "this is not an HTTP/1.1 request"),
     408: ("head_too_slow", "the request's head did not arrive in time"),
-    431: ("head_too_large", f"a request's head may have {MAX_HEAD_BYTES} bytes"),
+    431: (
+        "head_too_large",
+        f"a request's head may have {MAX_HEAD_BYTES} bytes and {MAX_HEADERS} headers",
+    ),
     501: ("unsupported_transfer_encoding", "the only transfer encoding is chunked"),
     505: ("unsupported_http_version", "this server speaks HTTP/1.1"),
 }
@@ -175,6 +179,10 @@ class _Parser(h11.Connection):
     """h11, which takes bytes behind a connection's last request for an error. Hypercorn would close
     for that before the request is answered; here they are nobody's."""
 
+    def __init__(self) -> None:
+        super().__init__(h11.SERVER, max_incomplete_event_size=MAX_HEAD_BYTES)
+        self._receive_buffer = Lines()
+
     def receive_data(self, data: bytes) -> None:
         if not data or self.their_state is not h11.MUST_CLOSE:
             super().receive_data(data)
@@ -204,7 +212,7 @@ class _Http1(H11Protocol):
         super().__init__(
             app, config, context, task_group, connection_state, ssl, client, server, send
         )
-        self.connection = _Parser(h11.SERVER, max_incomplete_event_size=MAX_HEAD_BYTES)
+        self.connection = _Parser()
         self._random_bytes = random_bytes
         self._method = b""
         self._headers: Iterable[tuple[bytes, bytes]] = ()

@@ -9,6 +9,10 @@ from logd.config import Config
 MAX_HEAD_BYTES: Final = 32_768
 """Request line and headers. Tokens and cursors are below 1 KiB; a search may be long."""
 
+MAX_HEADERS: Final = 128
+"""Lines of a head behind the first, and of trailers. To parse one takes h11 as long as a small
+request takes the lane, so what fits into the bytes would hold up everybody else."""
+
 KEEP_ALIVE_SECONDS: Final = 75.0
 """An idle connection is kept this long: longer than the pools of common clients and proxies (60 s
 and less), so that it is they who close and no request meets a closing connection."""

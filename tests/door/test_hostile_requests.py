@@ -5,9 +5,11 @@ import socket
 import struct
 
 import pytest
+import trio
 import trio.testing
 from live_daemon import Daemon
 from raw_http import (
+    PATIENCE_SECONDS,
     assert_healthy,
     connected,
     exchange,
@@ -17,6 +19,8 @@ from raw_http import (
     read_to_end,
     request,
 )
+
+from logd.door.limits import MAX_HEADERS
 
 pytestmark = pytest.mark.both_doors
 
@@ -207,6 +211,58 @@ async def test_a_bad_head_is_answered_with_a_problem(
     assert answer.headers["connection"] == "close"
     assert answer.headers["x-request-id"]
     await assert_healthy(daemon)
+
+
+BLANKS = b" " * 32_000
+CHUNKED = request("POST", "/v1/ingest", "Transfer-Encoding: chunked")
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        *(
+            get("/livez")[:-2] + b"X:" + BLANKS + byte + b"\r\n\r\n"
+            for byte in (b"\0", b"\v", b"\f")
+        ),
+        get("/livez")[:-2] + b"X:" + BLANKS + b"\rY: z\r\n\r\n",
+        CHUNKED + b"0\r\nX:" + BLANKS + b"\0\r\n\r\n",
+        CHUNKED + b"1;" + BLANKS + b"\n" + BLANKS[:100] + b"\r\nx\r\n0\r\n\r\n",
+    ],
+    ids=["NUL", "VT", "FF", "CR", "trailer", "chunk extension"],
+)
+async def test_many_blanks_before_what_is_not_allowed_hold_up_nobody(
+    daemon: Daemon, data: bytes
+) -> None:
+    with trio.fail_after(PATIENCE_SECONDS):  # together
+        for _ in range(16):
+            answer = parse(await exchange(daemon, data))
+            assert answer is not None
+            assert (answer.status, answer.code) in (
+                (400, "malformed_request"),
+                (401, "credential_missing"),
+            )
+    await assert_healthy(daemon)
+
+
+@pytest.mark.parametrize("path", ["/livez", "/v1/me"])
+async def test_so_many_headers_and_no_more(daemon: Daemon, path: str) -> None:
+    for count, status in ((MAX_HEADERS, 200), (MAX_HEADERS + 1, 431), (6000, 431)):
+        headers = ["A: b"] * (count - 2)  # Host is one too
+        async with connected(daemon) as stream:
+            await stream.send_all(get(path, f"Authorization: Bearer {daemon.admin}", *headers))
+            answer = await read_answer(stream)
+            assert answer.status == status, count
+            assert status == 200 or answer.code == "head_too_large"
+
+
+async def test_so_many_trailers_and_no_more(daemon: Daemon) -> None:
+    head = request(
+        "POST", "/v1/ingest", f"Authorization: Bearer {daemon.key}", "Transfer-Encoding: chunked"
+    )
+    for count, status in ((MAX_HEADERS, 200), (2 * MAX_HEADERS, 431), (10_000, 431)):
+        async with connected(daemon) as stream:
+            await stream.send_all(head + b"2\r\n[]\r\n0\r\n" + b"A: b\r\n" * count + b"\r\n")
+            assert (await read_answer(stream)).status == status, count
 
 
 @pytest.mark.parametrize(
