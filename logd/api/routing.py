@@ -4,7 +4,7 @@ import enum
 import urllib.parse
 from collections.abc import Awaitable, Callable, Mapping
 from functools import lru_cache
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
@@ -15,6 +15,8 @@ from logd.api.service import Services
 
 Operation = Callable[[Services, Call], Awaitable[Response]]
 OperationAtOnce = Callable[[Services, Call], Response | None]
+
+_USUAL_PATH_CHARS: Final = 256  # a longer one is of no resource, and would be kept for anybody
 
 
 class Access(enum.Enum):
@@ -72,11 +74,15 @@ class Router:
             self._by_length.setdefault(len(segments), []).append((segments, methods))
         for templates in self._by_length.values():
             templates.sort(key=lambda entry: [segment[:1] == "{" for segment in entry[0]])
-        self.find = lru_cache(maxsize=1024)(self._find)
+        self._find_usual = lru_cache(maxsize=1024)(self._find)
 
-    def _find(self, method: str, path: str) -> tuple[Route, Mapping[str, str]]:
+    def find(self, method: str, path: str) -> tuple[Route, Mapping[str, str]]:
         """The route and the path's parameters. `path`: percent-encoded. HEAD is served as GET.
         Raises NoSuchRoute, MethodNotAllowed."""
+        find = self._find_usual if len(path) <= _USUAL_PATH_CHARS else self._find
+        return find(method, path)
+
+    def _find(self, method: str, path: str) -> tuple[Route, Mapping[str, str]]:
         segments = path.split("/")
         for template, methods in self._by_length.get(len(segments), ()):
             params = _match(template, segments)

@@ -1,8 +1,10 @@
 """Single packets that kill or confuse a bare HTTP server."""
 
+import gc
 import json
 import socket
 import struct
+import tracemalloc
 
 import pytest
 import trio
@@ -253,6 +255,25 @@ async def test_so_many_headers_and_no_more(daemon: Daemon, path: str) -> None:
             answer = await read_answer(stream)
             assert answer.status == status, count
             assert status == 200 or answer.code == "head_too_large"
+
+
+async def test_long_paths_are_not_remembered(daemon: Daemon) -> None:
+    """Nobody needs a credential to send them."""
+    paths = [f"/v1/orgs/%F0%9F%98%80{number:030000}" for number in range(100)]
+    async with connected(daemon) as stream:
+        await stream.send_all(get(paths[0]))
+        answer = await read_answer(stream)  # there is a server now
+        tracemalloc.start()
+        try:
+            for path in paths:
+                await stream.send_all(get(path))
+                answer = await read_answer(stream, answer.rest)
+                assert (answer.status, answer.code) == (401, "credential_missing")
+            gc.collect()
+            taken = tracemalloc.get_traced_memory()[0]
+        finally:
+            tracemalloc.stop()
+    assert taken < len("".join(paths)) / 2
 
 
 async def test_so_many_trailers_and_no_more(daemon: Daemon) -> None:
