@@ -23,10 +23,13 @@ MAX_ZSTD_WINDOW_BYTES: Final = 8 << 20  # RFC 9659: the most that a zstd content
 _JSON: Final = "application/json"
 _NDJSON: Final = "application/x-ndjson"
 _SLICE_BYTES: Final = 262_144
+# Blocks that are nothing but tables take deflate 40 ms for 256 KiB of them, and yield nothing. And
+# members may be of 20 bytes: each by itself, it would be millions of pieces to join.
+_ZLIB_INPUT_BYTES: Final = 8192
 # A block of 4 bytes can stand for 128 KiB, so this is what bounds a step's output to 2 MiB. More in
 # one piece is fresh memory each time: 16 MiB take twenty milliseconds.
 _ZSTD_INPUT_BYTES: Final = 64
-_ZSTD_STEPS: Final = 8  # a slice at most, or its checkpoint would cost more than all else
+_ZSTD_SLICE_INPUT_BYTES: Final = 512  # less, and a checkpoint would cost more than all else
 _BROKEN: Final = "the body cannot be decompressed"
 _TRUNCATED: Final = "the compressed body ends too early"
 
@@ -110,15 +113,22 @@ def _deflate(data: bytes) -> Iterator[bytes]:
 def _inflate(data: bytes, window_bits: int, *, many: bool) -> Iterator[bytes]:
     stream = zlib.decompressobj(window_bits)
     view = memoryview(data)
-    for start in range(0, len(data), _SLICE_BYTES):
-        rest = bytes(view[start : start + _SLICE_BYTES])
+    for start in range(0, len(data), _ZLIB_INPUT_BYTES):
+        rest = bytes(view[start : start + _ZLIB_INPUT_BYTES])
+        pieces: list[bytes] = []
+        room = _SLICE_BYTES
         while rest:
             if stream.eof:
                 if not many:
                     raise MalformedBody("bad_compression", _BROKEN)
                 stream = zlib.decompressobj(window_bits)
-            yield stream.decompress(rest, _SLICE_BYTES)
+            pieces.append(stream.decompress(rest, room))
             rest = stream.unused_data if stream.eof else stream.unconsumed_tail
+            room -= len(pieces[-1])
+            if not room:
+                yield b"".join(pieces)
+                pieces, room = [], _SLICE_BYTES
+        yield b"".join(pieces)
     while not stream.eof:  # all input is in, some output may still be inside
         piece = stream.decompress(b"", _SLICE_BYTES)
         if not piece:
@@ -139,7 +149,8 @@ def _zstd(data: bytes) -> Iterator[bytes]:
                 frame = decompressor.decompressobj()
             pieces.append(frame.decompress(rest))
             rest = frame.unused_data if frame.eof else b""
-        if len(pieces) >= _ZSTD_STEPS or sum(map(len, pieces)) >= _SLICE_BYTES:
+        is_end = not (start + _ZSTD_INPUT_BYTES) % _ZSTD_SLICE_INPUT_BYTES
+        if is_end or sum(map(len, pieces)) >= _SLICE_BYTES:
             yield b"".join(pieces)
             pieces.clear()
     yield b"".join(pieces)
