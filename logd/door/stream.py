@@ -45,9 +45,14 @@ class GuardedStream:
 
     @property
     def socket(self) -> trio.socket.SocketType:
+        return self._wire.socket
+
+    @property
+    def _wire(self) -> trio.SocketStream:
+        """What carries the bytes as they are sent, encrypted or not."""
         if isinstance(self._transport, trio.SSLStream):
-            return self._transport.transport_stream.socket
-        return self._transport.socket
+            return self._transport.transport_stream
+        return self._transport
 
     async def handshake(self, seconds: float) -> bool:
         """Of TLS, where that is spoken; whether there is a connection to serve."""
@@ -161,8 +166,7 @@ class GuardedStream:
 
     async def _discard(self) -> None:
         try:
-            if isinstance(self._transport, trio.SocketStream):
-                await self._transport.send_eof()
+            await self._wire.send_eof()  # of TCP: no goodbye of TLS follows later either
             while await self._transport.receive_some(SEND_PIECE_BYTES):
                 pass
         except (trio.BrokenResourceError, trio.ClosedResourceError):

@@ -16,6 +16,7 @@ from raw_http import PATIENCE_SECONDS, connected, get, read_answer, read_to_end,
 
 from logd.client import LogdClient, NewEntry, Unreachable
 from logd.config import KIB
+from logd.door import listener
 
 pytestmark = pytest.mark.both_doors
 
@@ -217,6 +218,16 @@ async def test_a_handshake_that_does_not_get_done_is_cut(
         await slow.send_all(b"\x16\x03\x01\x02\x00\x01")
         assert await read_to_end(slow) == b""
         assert await read_to_end(silent) == b""
+
+
+async def test_who_reads_to_the_end_of_the_connection_is_not_kept_waiting(
+    make_tls_daemon: TlsDaemonFactory, trust: ssl.SSLContext, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The daemon may still listen for a while, lest a reset takes the answer away."""
+    monkeypatch.setattr(listener, "LINGER_SECONDS", 3600.0)
+    async with make_tls_daemon() as daemon, tls_connected(daemon, trust) as stream:
+        await stream.send_all(get("/livez", "Connection: close"))
+        assert (await read_to_end(stream)).endswith(b"}")
 
 
 async def test_stopping_closes_idle_connections_at_once(
