@@ -354,7 +354,8 @@ class _Connection:
         seconds = self._limits.head_seconds
         if self._head_until is not None and not holds_head(self.unread):
             seconds = max(0.0, self._head_until - trio.current_time())
-        return HandOver(self.unread, seconds)
+        unread, self.unread = self.unread, b""
+        return HandOver(unread, seconds)
 
     def consume(self, count: int) -> None:
         self.unread = self.unread[count:]

@@ -219,6 +219,7 @@ class Door:
                 return
             stream.put_back(rest.unread)
             head_seconds = rest.head_seconds
+            del rest  # or what it holds would be kept as long as the connection
         server = await self._http_server()
         await server.serve(stream, head_seconds)
 

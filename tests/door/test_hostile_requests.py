@@ -276,6 +276,32 @@ async def test_long_paths_are_not_remembered(daemon: Daemon) -> None:
     assert taken < len("".join(paths)) / 2
 
 
+async def test_an_idle_connection_does_not_keep_what_came_on_it(daemon: Daemon) -> None:
+    async with trio.open_nursery() as nursery:
+        taken = []
+        for size in (1, 1, 25_000):  # the first round makes what all share
+            data = get("/v1/me", "X: " + "a" * size) * 2 + get("/v1/me")
+            tracemalloc.start()
+            for _ in range(30):
+                stream = await trio.open_tcp_stream("127.0.0.1", daemon.port)
+                nursery.start_soon(_close_in_the_end, stream)
+                await stream.send_all(data)
+                answer = await read_answer(stream)
+                for _ in range(2):
+                    answer = await read_answer(stream, answer.rest)
+                assert answer.code == "credential_missing"
+            gc.collect()
+            taken.append(tracemalloc.get_traced_memory()[0])
+            tracemalloc.stop()
+        nursery.cancel_scope.cancel()
+    assert taken[2] - taken[1] < 30 * 10_000
+
+
+async def _close_in_the_end(stream: trio.SocketStream) -> None:
+    async with stream:
+        await trio.sleep_forever()
+
+
 async def test_so_many_trailers_and_no_more(daemon: Daemon) -> None:
     head = request(
         "POST", "/v1/ingest", f"Authorization: Bearer {daemon.key}", "Transfer-Encoding: chunked"
