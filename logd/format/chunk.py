@@ -162,7 +162,7 @@ META_PARTS: Final = SplitParts(
 )
 
 
-class IdempotencyRecord(msgspec.Struct, frozen=True):
+class IdempotencyRecord(msgspec.Struct, frozen=True, gc=False):
     """A request that carried an Idempotency-Key, and what it stored: `count` entries from
     `first_seq` on. `received_ns`: its receipt time."""
 

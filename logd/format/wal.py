@@ -75,7 +75,7 @@ class Form(Enum):
 _FORMS: Final = {form.value: form for form in Form}
 
 
-class Idempotency(msgspec.Struct, frozen=True):
+class Idempotency(msgspec.Struct, frozen=True, gc=False):
     """What makes a retry recognisable: digests of the Idempotency-Key and of the request."""
 
     key_digest: bytes
