@@ -4,14 +4,18 @@ A *run* is what one WAL file holds. The newest run grows, in *blocks*; older one
 frozen. Blocks are immutable: a snapshot is a tuple of them.
 """
 
+from typing import Final
+
 import msgspec
 
 from logd.entry import Seq
 from logd.format.body import Batch, concatenate_batches
 from logd.format.chunk import IdempotencyRecord
 
-_GATHER_BATCHES = 256
-_BLOCK_ENTRIES = 8192
+_GATHER_BATCHES: Final = 256
+_BLOCK_ENTRIES: Final = 8192
+_BLOCK_BYTES: Final = 2 << 20
+"""To join more would hold up the event loop: it takes a millisecond each MiB."""
 
 
 class TailBlock:
@@ -56,16 +60,19 @@ class TailRun:
         self._blocks: list[TailBlock] = []
         self._recent: list[Piece] = []
         self._recent_entries = 0
+        self._recent_bytes = 0
 
     def extend(self, first_seq: Seq, batch: Batch) -> None:
         """Add a batch behind the last one; a gap is where damage took entries."""
-        if first_seq != self.next_seq:
+        size_bytes = batch.size_bytes
+        if first_seq != self.next_seq or self._recent_bytes + size_bytes > _BLOCK_BYTES:
             self._gather()
         self._recent.append(Piece(first_seq, batch))
         self._recent_entries += batch.count
+        self._recent_bytes += size_bytes
         self.next_seq = Seq(first_seq + batch.count)
         self.count += batch.count
-        self.size_bytes += batch.size_bytes
+        self.size_bytes += size_bytes
         for code in range(4):
             self.level_counts[code] += batch.levels.count(code)
         if self._recent_entries >= _BLOCK_ENTRIES or len(self._recent) >= _GATHER_BATCHES:
@@ -85,7 +92,7 @@ class TailRun:
             return
         batch = concatenate_batches([piece.batch for piece in self._recent])
         block = TailBlock(self._recent[0].first_seq, batch)
-        self._recent, self._recent_entries = [], 0
+        self._recent, self._recent_entries, self._recent_bytes = [], 0, 0
         while self._blocks and _may_join(self._blocks[-1], block):
             last = self._blocks.pop()
             block = TailBlock(last.first_seq, concatenate_batches([last.batch, block.batch]))
@@ -97,9 +104,9 @@ class TailRun:
 
 
 def _may_join(last: TailBlock, block: TailBlock) -> bool:
-    joined = last.batch.count + block.batch.count
     return (
         last.next_seq == block.first_seq
         and last.batch.count <= 2 * block.batch.count
-        and joined <= _BLOCK_ENTRIES
+        and last.batch.count + block.batch.count <= _BLOCK_ENTRIES
+        and last.batch.size_bytes + block.batch.size_bytes <= _BLOCK_BYTES
     )
