@@ -12,7 +12,6 @@ from logd.entry import ProjectId, Seq
 from logd.format.body import (
     Batch,
     EntryError,
-    decode_body,
     decode_carefully,
     decode_fast,
     decode_good_entries,
@@ -26,7 +25,7 @@ T = TypeVar("T")
 
 # What more than this takes a few milliseconds is done in a thread.
 _INLINE_DECODE_BYTES: Final = 512 << 10
-_INLINE_CAREFUL_BYTES: Final = 32 << 10  # entry by entry it takes twenty times as long
+_INLINE_CAREFUL_BYTES: Final = 2 << 10  # a look at `{}` takes as long as one at an entry
 _INLINE_DIGEST_BYTES: Final = 512 << 10
 _INLINE_IDS: Final = 8192
 
@@ -109,12 +108,9 @@ def decode_small(
     project: ProjectId, bodies: Sequence[bytes], received_ns: int, ndjson: bool
 ) -> Request | None:
     """A small body, or several of one JSON entry each, as one request to the store. None where
-    there is no entry, or where one of several, or one that is not so small, is not beyond doubt.
-    Raises, of a single body, as `decode_whole` does."""
+    there is no entry, or something is not beyond doubt."""
     if len(bodies) > 1:
         batch = decode_singles(bodies, project, received_ns)
-    elif len(bodies[0]) <= _INLINE_CAREFUL_BYTES:
-        batch = decode_body(bodies[0], project, received_ns, ndjson=ndjson)
     else:
         batch = decode_fast(bodies[0], project, received_ns, ndjson)
     return Request(batch, received_ns) if batch is not None and batch.count else None

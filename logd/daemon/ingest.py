@@ -75,9 +75,9 @@ class Ingest:
     ) -> bool:
         """As `store`, for a small body, or for several of one JSON entry each, which become one
         request to the store. False: nothing was done, as the project is not open, a body holds no
-        entry, or one of several is not beyond doubt. Raises, before anything was done, what
-        `store` raises. `commit_soon` or `take_commit` must follow; `told`: see `desk.Told`, with
-        what came of each body."""
+        entry, or something is not beyond doubt. Raises, before anything was done, what
+        `Desk.submit_soon` raises. `commit_soon` or `take_commit` must follow; `told`: see
+        `desk.Told`, with what came of each body."""
         desk = self._desks.if_open(project)
         if desk is None:
             return False

@@ -13,6 +13,7 @@ from live_daemon import Daemon
 from logd.api.joining import joined
 from logd.daemon import bodies
 from logd.entry import ProjectId, Seq
+from logd.format import body
 from logd.format.logid import log_id
 
 ENTRIES = 9_000
@@ -45,11 +46,11 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> Calls:
     return Calls(monkeypatch)
 
 
-async def send(daemon: Daemon, body: bytes, query: str = "", key: str | None = None) -> Any:
+async def send(daemon: Daemon, sent: bytes, query: str = "", key: str | None = None) -> Any:
     """What came of it, and the status."""
     headers = {} if key is None else {"Idempotency-Key": key}
     answer = await daemon.call(
-        "POST", f"/v1/ingest{query}", daemon.key, content=body, headers=headers
+        "POST", f"/v1/ingest{query}", daemon.key, content=sent, headers=headers
     )
     return answer.status_code, answer.json()
 
@@ -79,8 +80,8 @@ async def test_the_ids_of_a_mixed_batch_are_written_elsewhere(daemon: Daemon, ca
     calls.note(bodies, "ids_json_of_kept")
     good, bad = json.dumps(daemon.entry()), "{}"
     faulty = {0, 17, 4095, 4096, ENTRIES - 1}
-    body = ",".join([bad if n in faulty else good for n in range(ENTRIES)])
-    status, done = await send(daemon, b"[%b]" % body.encode(), "?partial=true")
+    mixed = ",".join([bad if n in faulty else good for n in range(ENTRIES)])
+    status, done = await send(daemon, b"[%b]" % mixed.encode(), "?partial=true")
     assert (status, done["ingested"]) == (207, ENTRIES - len(faulty))
     assert {n for n, text in enumerate(done["ids"]) if text is None} == faulty
     ids = [text for text in done["ids"] if text is not None]
@@ -120,16 +121,28 @@ async def test_entry_by_entry_a_body_is_looked_at_elsewhere(
     assert (status, done["ingested"]) == (200, count + 1)
 
 
+@pytest.mark.parametrize("value", [b"{}", b"0"])
+async def test_many_small_values_are_looked_at_elsewhere(
+    daemon: Daemon, calls: Calls, value: bytes
+) -> None:
+    await send(daemon, msgspec.json.encode(daemon.entry()))  # the project is open then
+    calls.note(body, "examine")
+    for count, on_loop in ((1, True), (2000, False)):
+        status, problem = await send(daemon, b"[%b]" % b",".join([value] * count))
+        assert (status, problem["code"]) == (400, "invalid_entries")
+        assert calls.take() == [("examine", on_loop)], "by whom, and once"
+
+
 @pytest.mark.parametrize("megabytes", [1, 4])
 async def test_a_large_body_with_a_key_is_hashed_elsewhere(
     daemon: Daemon, calls: Calls, megabytes: int
 ) -> None:
     calls.note(bodies, "_digests")
-    body = many(daemon, 16 * megabytes, meta={"filler": "x" * 64_000})
-    first = await send(daemon, body, key="once")
+    large = many(daemon, 16 * megabytes, meta={"filler": "x" * 64_000})
+    first = await send(daemon, large, key="once")
     assert first[0] == 200
-    assert await send(daemon, body, key="once") == first
-    assert (await send(daemon, body + b" ", key="once"))[0] == 422
+    assert await send(daemon, large, key="once") == first
+    assert (await send(daemon, large + b" ", key="once"))[0] == 422
     assert calls.take() == [("_digests", False)] * 3
 
 
