@@ -53,6 +53,10 @@ class BadTimestamp(ValueError):
         self.reason = reason
 
 
+class TooManyForms(ValueError):
+    """Of many timestamps too many would have to be read one by one."""
+
+
 # ---------------------------------------------------------------- one
 # Entries that arrive or are listed together share their date and most of their seconds: hence the
 # caches.
@@ -163,11 +167,12 @@ _FEWEST_VECTORISED: Final = 96
 """Below it the fixed cost of the numpy calls exceeds what they save."""
 
 
-def parse_timestamps(texts: list[str]) -> Int64s:
+def parse_timestamps(texts: list[str], most_singly: int | None = None) -> Int64s:
     """int64[n], nanoseconds since the epoch, in the order of `texts`.
 
     Texts of one length that are laid out as the first of that length (same separators, same
-    zone) are read by numpy, all others one by one. Raises BadTimestamp for the first bad one.
+    zone) are read by numpy, all others one by one. Raises BadTimestamp for the first bad one, and
+    TooManyForms, and soon, where there are more than `most_singly` others.
     """
     if len(texts) >= _FEWEST_VECTORISED:
         values, good = _parse_columns(texts)
@@ -177,7 +182,10 @@ def parse_timestamps(texts: list[str]) -> Int64s:
         with contextlib.suppress(ValueError):  # which one it is, is found below
             return np.array([*map(parse_timestamp, texts)], np.int64)
     out = np.zeros(len(texts), np.int64)
-    for index in _parse_groups(texts, out):
+    singly = _parse_groups(texts, out)
+    if most_singly is not None and len(singly) > most_singly:
+        raise TooManyForms(f"{len(singly)} timestamps differ in form from the others")
+    for index in singly:
         try:
             out[index] = parse_timestamp(texts[index])
         except ValueError as error:

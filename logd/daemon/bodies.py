@@ -12,7 +12,7 @@ from logd.entry import ProjectId, Seq
 from logd.format.body import (
     Batch,
     EntryError,
-    decode_carefully,
+    decode_body,
     decode_fast,
     decode_good_entries,
     decode_singles,
@@ -69,11 +69,11 @@ async def decode_whole(
     project: ProjectId, body: bytes, received_ns: int, ndjson: bool, limiter: trio.CapacityLimiter
 ) -> Decoded:
     """All entries or none. Raises InvalidBody, InvalidEntries, ForeignProject. A large body is
-    decoded in a thread, and one that is not so large where it needs a careful look."""
-    batch = await _decode_fast(project, body, received_ns, ndjson, limiter)
+    decoded in a thread, and one that is not so large where that takes longer than usual."""
+    batch = _decode_briefly(project, body, received_ns, ndjson)
     if batch is None:
         batch = await _inline_or_not(
-            lambda: decode_carefully(body, project, received_ns, ndjson),
+            lambda: decode_body(body, project, received_ns, ndjson=ndjson),
             len(body) <= _INLINE_CAREFUL_BYTES,
             limiter,
         )
@@ -84,24 +84,27 @@ async def decode_partial(
     project: ProjectId, body: bytes, received_ns: int, ndjson: bool, limiter: trio.CapacityLimiter
 ) -> Decoded:
     """The good entries, as a rule all of them. Raises InvalidBody."""
-    batch = await _decode_fast(project, body, received_ns, ndjson, limiter)
+    batch = _decode_briefly(project, body, received_ns, ndjson)
     if batch is not None:
         return Decoded(batch, batch.count, None, ())
-    found = await in_thread(
-        lambda: decode_good_entries(body, project, received_ns, ndjson=ndjson), limiter
-    )
-    return Decoded(found.batch, found.count, found.kept, found.errors)
+
+    def decode() -> Decoded:
+        batch = decode_fast(body, project, received_ns, ndjson)
+        if batch is not None:
+            return Decoded(batch, batch.count, None, ())
+        found = decode_good_entries(body, project, received_ns, ndjson=ndjson)
+        return Decoded(found.batch, found.count, found.kept, found.errors)
+
+    return await in_thread(decode, limiter)
 
 
-async def _decode_fast(
-    project: ProjectId, body: bytes, received_ns: int, ndjson: bool, limiter: trio.CapacityLimiter
+def _decode_briefly(
+    project: ProjectId, body: bytes, received_ns: int, ndjson: bool
 ) -> Batch | None:
-    """All entries, or None where only a careful look can tell."""
-    return await _inline_or_not(
-        lambda: decode_fast(body, project, received_ns, ndjson),
-        len(body) <= _INLINE_DECODE_BYTES,
-        limiter,
-    )
+    """All entries, or None where only a longer look can tell."""
+    if len(body) > _INLINE_DECODE_BYTES:
+        return None
+    return decode_fast(body, project, received_ns, ndjson, briefly=True)
 
 
 def decode_small(
@@ -112,7 +115,7 @@ def decode_small(
     if len(bodies) > 1:
         batch = decode_singles(bodies, project, received_ns)
     else:
-        batch = decode_fast(bodies[0], project, received_ns, ndjson)
+        batch = _decode_briefly(project, bodies[0], received_ns, ndjson)
     return Request(batch, received_ns) if batch is not None and batch.count else None
 
 

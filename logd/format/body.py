@@ -43,7 +43,7 @@ from logd.format.separated import (
     join_texts,
 )
 from logd.format.utf8 import is_utf8
-from logd.timestamps import BadTimestamp, parse_timestamp, parse_timestamps
+from logd.timestamps import BadTimestamp, TooManyForms, parse_timestamp, parse_timestamps
 
 __all__ = [
     "EMPTY",
@@ -70,6 +70,7 @@ _SLICE_BYTES: Final = 256 << 10  # a millisecond or two
 _BETWEEN_ENTRIES: Final = re.compile(rb"\}[ \t\r\n]*+,[ \t\r\n]*+\{")
 _BETWEEN_LINES: Final = re.compile(rb"\}\r?\n\{")
 
+_MOST_SINGLY: Final = 512  # timestamps: a millisecond or two
 _FAST_TAG_LISTS: Final = 4096
 _LEVEL_BYTES: Final = {name: bytes([code]) for name, code in LEVEL_CODE.items()}
 _FAST_TAG_LIST_BYTES: Final = 1024
@@ -189,11 +190,14 @@ def _fast_decoder(project: ProjectId) -> tuple[Any, Any]:
     return msgspec.json.Decoder(struct), msgspec.json.Decoder(list[struct])
 
 
-def decode_fast(body: bytes, project: ProjectId, received_ns: int, ndjson: bool) -> Batch | None:
+def decode_fast(
+    body: bytes, project: ProjectId, received_ns: int, ndjson: bool, *, briefly: bool = False
+) -> Batch | None:
     """The batch, or None where only the careful way can tell. Of a large body some entries at a
-    time: meanwhile no other thread runs."""
+    time: meanwhile no other thread runs. `briefly`: None as well where a body that is not large
+    would take as long as one."""
     if len(body) <= _LARGE_BYTES:
-        return _decode(body, project, received_ns, ndjson)
+        return _decode(body, project, received_ns, ndjson, _MOST_SINGLY if briefly else None)
     batches = []
     for piece in _slices(body, ndjson):
         batch = _decode(piece, project, received_ns, ndjson)
@@ -215,8 +219,14 @@ def _slices(body: bytes, ndjson: bool) -> Iterator[bytes]:
     yield before + body[begin:]
 
 
-def _decode(body: bytes, project: ProjectId, received_ns: int, ndjson: bool) -> Batch | None:
-    """As `decode_fast`, all at once."""
+def _decode(
+    body: bytes,
+    project: ProjectId,
+    received_ns: int,
+    ndjson: bool,
+    most_singly: int | None = None,
+) -> Batch | None:
+    """As `decode_fast`, all at once. `most_singly`: timestamps that are read one by one."""
     one, many = _fast_decoder(project)
     try:
         if ndjson:
@@ -231,7 +241,7 @@ def _decode(body: bytes, project: ProjectId, received_ns: int, ndjson: bool) -> 
         return EMPTY
     if len(entries) == 1:
         return _one(entries[0], body, received_ns)
-    return _several(entries, body, received_ns)
+    return _several(entries, body, received_ns, most_singly)
 
 
 def decode_singles(bodies: Sequence[bytes], project: ProjectId, received_ns: int) -> Batch | None:
@@ -247,12 +257,14 @@ def decode_singles(bodies: Sequence[bytes], project: ProjectId, received_ns: int
     return _several(entries, b",".join(bodies), received_ns)
 
 
-def _several(entries: list[Any], text: bytes, received_ns: int) -> Batch | None:
+def _several(
+    entries: list[Any], text: bytes, received_ns: int, most_singly: int | None = None
+) -> Batch | None:
     """The batch of entries that were decoded from this text."""
     count = len(entries)
     try:
-        ts = _timestamps([e.timestamp for e in entries], received_ns)
-    except BadTimestamp:
+        ts = _timestamps([e.timestamp for e in entries], received_ns, most_singly)
+    except (BadTimestamp, TooManyForms):
         return None
     is_ascii = text.isascii()
     join = join_ascii if is_ascii and b"\\u" not in text else join_texts
@@ -293,14 +305,14 @@ def _one(entry: Any, body: bytes, received_ns: int) -> Batch | None:
     return Batch(1, np.array([ts_ns], np.int64), levels, message, entry.source.encode(), tags, meta)
 
 
-def _timestamps(texts: list[str | UnsetType], received_ns: int) -> Int64s:
-    """int64[n]. Raises BadTimestamp."""
+def _timestamps(texts: list[str | UnsetType], received_ns: int, most_singly: int | None) -> Int64s:
+    """int64[n]. Raises as `parse_timestamps` does."""
     if UNSET not in texts:
-        return parse_timestamps(cast(list[str], texts))
+        return parse_timestamps(cast(list[str], texts), most_singly)
     out = np.full(len(texts), received_ns, np.int64)
     given = [index for index, text in enumerate(texts) if text is not UNSET]
     if given:
-        out[given] = parse_timestamps([cast(str, texts[index]) for index in given])
+        out[given] = parse_timestamps([cast(str, texts[index]) for index in given], most_singly)
     return out
 
 

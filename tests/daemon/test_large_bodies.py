@@ -108,7 +108,7 @@ async def test_a_partial_batch_without_a_fault_is_not_looked_at_entry_by_entry(
 async def test_entry_by_entry_a_body_is_looked_at_elsewhere(
     daemon: Daemon, calls: Calls, count: int
 ) -> None:
-    calls.note(bodies, "decode_carefully")
+    calls.note(body, "decode_carefully")
     entry = msgspec.json.encode(daemon.entry(meta={"filler": "x" * 250}))
     good = b",".join([entry] * count)
     foreign = entry.replace(daemon.project.encode(), b"00000000-0000-4000-8000-000000000000")
@@ -119,6 +119,25 @@ async def test_entry_by_entry_a_body_is_looked_at_elsewhere(
     with_escape = entry.replace(b"INFO", b"INF\\u004f")  # good, and the quick way is not sure
     status, done = await send(daemon, b"[%b,%b]" % (good, with_escape))
     assert (status, done["ingested"]) == (200, count + 1)
+
+
+@pytest.mark.parametrize("query", ["", "?partial=true"])
+async def test_many_timestamps_of_different_forms_are_read_elsewhere(
+    daemon: Daemon, calls: Calls, query: str
+) -> None:
+    entry = msgspec.json.encode(daemon.entry(timestamp="TS"))
+    calls.note(body, "_several")
+    forms = (b"2026-01-31T12:00:00.5+01:00", b"2026-01-31T13:00:00.5+02:00")
+    for count, by_whom in ((200, [True]), (1200, [True, False])):
+        sent = [entry.replace(b"TS", forms[n % 2]) for n in range(count)]
+        status, done = await send(daemon, b"[%b]" % b",".join(sent), query)
+        assert (status, done["ingested"]) == (200, count)
+        assert calls.take() == [("_several", on_loop) for on_loop in by_whom]
+    answer = await daemon.call(
+        "GET", f"/v1/projects/{daemon.project}/logs?from=2026-01-31&to=2026-02-01", daemon.key
+    )
+    assert answer.json()["total"] == 1400
+    assert {log["ts"] for log in answer.json()["logs"]} == {"2026-01-31T11:00:00.500Z"}
 
 
 @pytest.mark.parametrize("value", [b"{}", b"0"])
