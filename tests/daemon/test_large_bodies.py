@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 import pytest
+import trio
 from live_daemon import Daemon
 
 from logd.api.joining import joined
@@ -15,6 +16,7 @@ from logd.daemon import bodies
 from logd.entry import ProjectId, Seq
 from logd.format import body
 from logd.format.logid import log_id
+from logd.store.wal import WalWriter
 
 ENTRIES = 9_000
 LOOP = threading.main_thread()
@@ -119,6 +121,28 @@ async def test_entry_by_entry_a_body_is_looked_at_elsewhere(
     with_escape = entry.replace(b"INFO", b"INF\\u004f")  # good, and the quick way is not sure
     status, done = await send(daemon, b"[%b,%b]" % (good, with_escape))
     assert (status, done["ingested"]) == (200, count + 1)
+
+
+async def test_what_is_stored_is_answered_where_no_more_threads_can_be_started(
+    daemon: Daemon, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    append, run_sync, stored = WalWriter.append, trio.to_thread.run_sync, threading.Event()
+
+    def appending(wal: WalWriter, buffers: Sequence[bytes], *, sync: bool) -> None:
+        append(wal, buffers, sync=sync)
+        stored.set()
+
+    async def starting(*args: Any, **more: Any) -> Any:
+        if stored.is_set():
+            raise RuntimeError("can't start new thread")
+        return await run_sync(*args, **more)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(WalWriter, "append", appending)
+        patched.setattr(trio.to_thread, "run_sync", starting)
+        status, done = await send(daemon, many(daemon, ENTRIES))
+    assert (status, done["ingested"]) == (200, ENTRIES)
+    assert done["ids"] == ids_from(daemon, done["ids"][0], ENTRIES)
 
 
 @pytest.mark.parametrize("query", ["", "?partial=true"])
