@@ -74,9 +74,10 @@ def longest(blob: bytes, count: int) -> int:
 
 def is_any_longer(blob: bytes, count: int, size: int) -> bool:
     """Whether a text has more than `size` bytes (at least one)."""
-    # Two separators in neighbouring stretches are less than two stretches apart.
+    # Two separators in neighbouring stretches are less than two stretches apart, and so is the
+    # last one from the end.
     stretch = (size + 2) // 2
-    starts = range(0, len(blob) - stretch, stretch)
+    starts = range(0, len(blob) - stretch + 1, stretch)
     if all([blob.find(SEPARATOR, start, start + stretch) >= 0 for start in starts]):
         return False
     return longest(blob, count) > size

@@ -239,5 +239,8 @@ def test_errors_say_what_is_wrong_in_words() -> None:
         decoded(entry(source=quoted("x" * 300)))
     with pytest.raises(InvalidEntries, match="meta is 70011 bytes of JSON, at most 65536"):
         decoded(entry(meta='{"text":"%s"}' % ("x" * 70_000)))
+    both = (entry(message='""'), entry(message=quoted("x" * 8191 + "\xe9")))
+    with pytest.raises(InvalidEntries, match="message is 8193 bytes of UTF-8, at most 8192"):
+        decoded(b"[%b,%b]" % both)
     error = EntryError(3, "/level", "invalid_level", "level must be one of ...")
     assert str(InvalidEntries((error,), 7)) == "7 faults, the first: level must be one of ..."

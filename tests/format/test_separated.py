@@ -66,6 +66,14 @@ def test_a_text_that_is_too_long_is_noticed_wherever_it_lies(texts: list[str], s
     assert is_any_longer(join_texts(texts), len(texts), size) == any(len(t) > size for t in texts)
 
 
+@pytest.mark.parametrize("size", range(1, 9))
+@pytest.mark.parametrize("count", [2, 3, 4])
+def test_a_text_that_is_one_byte_too_long_is_noticed(size: int, count: int) -> None:
+    for sizes in itertools.product(range(size + 2), repeat=count):
+        blob = join_texts(["x" * length for length in sizes])
+        assert is_any_longer(blob, count, size) == (max(sizes) > size), sizes
+
+
 @unhurried
 @given(TEXTS)
 @example(["\xfe"])
