@@ -29,6 +29,7 @@ _log = logging.getLogger("logd.api")
 
 MAX_BODY_BYTES: Final = 65_536
 _MAX_GROUP_BYTES: Final = 262_144
+_MUCH_BYTES: Final = 131_072  # a millisecond or two
 
 
 class Ticket(msgspec.Struct, frozen=True):
@@ -72,6 +73,12 @@ class Express:
         self._request_ids = RequestIds(services.random_bytes)
         self._max_body_bytes = min(services.max_body_bytes, MAX_BODY_BYTES)
         self._taken: list[_Taken] = []
+        self._taken_bytes = 0
+
+    @property
+    def has_much(self) -> bool:
+        """What was taken is to be begun before more is."""
+        return self._taken_bytes >= _MUCH_BYTES
 
     def take(self, ticket: Ticket, body: bytes, told: Told) -> bool:
         """Whether the request is one of these: then `told` is called, in or after `take_commit` or
@@ -79,6 +86,7 @@ class Express:
         if len(body) > self._max_body_bytes:
             return False
         self._taken.append(_Taken(ticket, body, told))
+        self._taken_bytes += len(body)
         return True
 
     def take_commit(self) -> Commit | None:
@@ -93,6 +101,7 @@ class Express:
 
     def _begin_all(self) -> None:
         taken, self._taken = self._taken, []
+        self._taken_bytes = 0
         by_secret: dict[str, list[_Taken]] = {}
         for request in taken:
             by_secret.setdefault(request.ticket.secret, []).append(request)

@@ -15,7 +15,7 @@ can do, such as to wake a task, is left to it with `soon`.
 import os
 import select
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from typing import Final, Protocol
@@ -104,8 +104,11 @@ class Platform:
             for _ in range(_ROUNDS):
                 if not self._look():
                     break
+                has_much = self._express.has_much
                 if not self.deputy.is_able():
                     self._express.commit_soon()
+                    if has_much:
+                        break
                     continue
                 commit = self._express.take_commit()
                 if commit is not None:
@@ -113,14 +116,24 @@ class Platform:
                     break
 
     def _look(self) -> int:
-        """At all where there is something to read: at how many."""
+        """At all where there is something to read, or as many as bring enough to do: at how
+        many."""
         ready = self._epoll.poll(0, _EVENTS_AT_ONCE)
-        for fd, events in ready:
+        for number, (fd, events) in enumerate(ready):
+            if self._express.has_much:
+                self._look_later([fd for fd, _ in ready[number:]])
+                return number
             spot = self._spots.get(fd)
             if spot is not None:
                 self.answered.discard(spot)
                 spot.look(events)
         return len(ready)
+
+    def _look_later(self, descriptors: Iterable[int]) -> None:
+        """The next look finds them again, which has been told of them."""
+        for fd in descriptors:
+            if fd in self._spots:
+                self._epoll.modify(fd, _EVENTS)
 
     def _take_next(self) -> Commit | None:
         """What has come since the last commit, and what those who were answered send at once: more

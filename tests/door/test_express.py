@@ -4,7 +4,8 @@ import errno
 import json
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import AsyncExitStack
 from typing import Any
 
 import pytest
@@ -24,8 +25,10 @@ from raw_http import (
 from waiting import until
 
 from logd.api.dispatch import Api
-from logd.daemon import queries
+from logd.daemon import ingest, queries
+from logd.daemon.bodies import decode_small
 from logd.door import express
+from logd.entry import ProjectId
 from logd.store.limits import StoreLimits
 
 SLOW_SECONDS = 0.05
@@ -220,6 +223,38 @@ async def test_on_a_slow_disk_all_are_answered(make_daemon: DaemonFactory) -> No
             for _ in range(12):
                 nursery.start_soon(produce, daemon)
         assert sorted(await listed(daemon)) == sorted(stored)
+
+
+@pytest.mark.usefixtures("slow_disk")
+async def test_much_that_comes_at_once_is_not_decoded_at_once(
+    make_daemon: DaemonFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    at_once: list[int] = [0]
+
+    def decoding(project: ProjectId, bodies: Sequence[bytes], *rest: Any) -> Any:
+        at_once[-1] += sum(map(len, bodies))
+        return decode_small(project, bodies, *rest)
+
+    async def note_turns_of_the_loop() -> None:
+        while True:
+            await trio.lowlevel.checkpoint()
+            if at_once[-1]:
+                at_once.append(0)
+
+    monkeypatch.setattr(ingest, "decode_small", decoding)
+    async with make_daemon() as daemon, AsyncExitStack() as stack, trio.open_nursery() as nursery:
+        streams = [await stack.enter_async_context(connected(daemon)) for _ in range(48)]
+        for stream in streams:
+            await store(daemon, stream)
+        nursery.start_soon(note_turns_of_the_loop)
+        data = post_entry(daemon, meta={"filler": "x" * 40_000})
+        for stream in streams:
+            assert os.write(stream.socket.fileno(), data) == len(data)
+        large = [ids(await read_answer(stream)) for stream in streams]
+        nursery.cancel_scope.cancel()
+        assert len(await listed(daemon)) == 2 * len(large)
+    assert sum(at_once) > 48 * 40_000
+    assert max(at_once) < 1 << 20
 
 
 @pytest.mark.usefixtures("quick_disk")
