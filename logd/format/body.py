@@ -67,7 +67,10 @@ _FLAT_BYTES: Final = 2 * (MAX_NESTING - 1)  # a shorter meta has not the bracket
 
 _LARGE_BYTES: Final = 512 << 10
 _SLICE_BYTES: Final = 256 << 10  # a millisecond or two
-_BETWEEN_ENTRIES: Final = re.compile(rb"\}[ \t\r\n]*+,[ \t\r\n]*+\{")
+_BETWEEN_ENTRIES: Final = re.compile(  # as a rule not where it is between objects of a meta
+    rb"\}[ \t\r\n]*+,[ \t\r\n]*+\{"
+    rb'(?=[ \t\r\n]*+"(?:projectId|level|message|source|timestamp|tags|meta)")'
+)
 _BETWEEN_LINES: Final = re.compile(rb"\}\r?\n\{")
 
 _MOST_SINGLY: Final = 512  # timestamps: a millisecond or two
@@ -213,7 +216,12 @@ def _slices(body: bytes, ndjson: bool) -> Iterator[bytes]:
     between = _BETWEEN_LINES if ndjson else _BETWEEN_ENTRIES
     opening, closing = (b"", b"") if ndjson else (b"[", b"]")
     begin, before = 0, b""
-    while (cut := between.search(body, begin + _SLICE_BYTES)) is not None:
+    while True:
+        # An entry is not longer than this as a rule, and meanwhile no other thread runs either.
+        start = begin + _SLICE_BYTES
+        cut = between.search(body, start, start + _LARGE_BYTES)
+        if cut is None:
+            break
         yield b"".join([before, body[begin : cut.start() + 1], closing])
         begin, before = cut.end() - 1, opening
     yield before + body[begin:]

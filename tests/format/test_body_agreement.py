@@ -1,5 +1,7 @@
 """What decoding makes of any body, against how the body was written; and its two ways."""
 
+from typing import Any
+
 import pytest
 from body_samples import RECEIVED_NS, WrittenBody, bodies, entry
 from format_samples import PROJECT, Row, costly, metas, rows_of, unhurried
@@ -97,6 +99,40 @@ def test_what_looks_like_the_end_of_an_entry_is_none_within_one(
     batch = fast(body, ndjson=False)
     assert batch is not None
     assert same(batch, careful(body, ndjson=False))
+
+
+def test_objects_in_a_meta_do_not_keep_a_large_body_in_one_piece(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    sizes: list[int] = []
+    decode = codec._decode
+
+    def decoding(body: bytes, *rest: Any) -> Batch | None:
+        sizes.append(len(body))
+        return decode(body, *rest)
+
+    monkeypatch.setattr(codec, "_decode", decoding)
+    one = entry(meta='{"list": [{"x": 1}, {"y": 2}, {}, {"z": 3}]}')
+    body = b"[" + b",".join([one] * (4 * codec._LARGE_BYTES // len(one))) + b"]"
+    assert fast(body, ndjson=False) is not None
+    assert max(sizes) <= codec._LARGE_BYTES
+
+
+@pytest.mark.parametrize("ndjson", [False, True])
+def test_the_end_of_an_entry_is_not_looked_for_in_all_of_a_body(
+    monkeypatch: pytest.MonkeyPatch, ndjson: bool
+) -> None:
+    looked: list[int] = []
+
+    class Between:
+        def search(self, body: bytes, start: int, stop: int | None = None) -> None:
+            looked.append((len(body) if stop is None else min(stop, len(body))) - start)
+
+    for name in ("_BETWEEN_ENTRIES", "_BETWEEN_LINES"):
+        monkeypatch.setattr(codec, name, Between())
+    assert fast(b"[" + b"}" * (4 * codec._LARGE_BYTES), ndjson) is None
+    assert looked
+    assert max(looked) <= codec._LARGE_BYTES
 
 
 @costly
