@@ -18,7 +18,6 @@ from logd.daemon.ingest import IdempotencyConflict
 from logd.errors import (
     BadQuery,
     Cancelled,
-    LogdError,
     NoSuchEntry,
     NoSuchProject,
     Overloaded,
@@ -51,7 +50,7 @@ class _Row(msgspec.Struct, frozen=True):
     retry_after_seconds: int | None = None
 
 
-TABLE: Final[dict[type[LogdError], _Row]] = {
+TABLE: Final[dict[type[Exception], _Row]] = {
     # what the wire refuses
     wire.InvalidRequest: _Row(400, "invalid_request"),
     wire.MalformedBody: _Row(400),
@@ -82,6 +81,7 @@ TABLE: Final[dict[type[LogdError], _Row]] = {
     ),
     # faults of ours that pass: shippers retry a 503 and drop anything else
     Overloaded: _Row(503, "overloaded"),
+    MemoryError: _Row(503, "overloaded", "memory is short", 1),
     Cancelled: _Row(503, "cancelled", "the request was stopped", 1),
     StorageFull: _Row(503, "storage_full", "the disk is nearly full", 10),
     StorageFailed: _Row(503, "storage_failed", "the storage failed and is being reopened", 5),
@@ -92,9 +92,10 @@ _INTERNAL: Final = _Row(500, "internal_error", "an internal error, logged under 
 
 def to_response(error: Exception, request_id: str) -> Response:
     """The answer to a request that ended with `error`. One that the table does not have is a
-    defect of ours: logged here, with its traceback, and told to nobody."""
+    defect of ours: logged here, with its traceback, and told to nobody. Logged as well is where
+    memory was short."""
     row = _row(error)
-    if row is _INTERNAL:
+    if row is _INTERNAL or isinstance(error, MemoryError):
         log.error("request %s failed", request_id, exc_info=error)
     return problem_response(
         status=row.status,

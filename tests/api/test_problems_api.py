@@ -10,6 +10,7 @@ import logd.errors
 from logd.api import errors as wire
 from logd.api.problems import TABLE, to_response, type_of
 from logd.control import errors as control
+from logd.daemon import bodies
 from logd.errors import LogdError, Overloaded, StorageFailed, StorageFull
 
 pytestmark = pytest.mark.both_doors
@@ -148,6 +149,22 @@ def test_transient_faults_are_503_with_retry_after(error: LogdError) -> None:
     assert response.status == 503
     assert int(dict(response.headers)["retry-after"]) > 0
     assert b"/secret" not in response.body
+
+
+async def test_where_memory_is_short_the_client_is_to_come_again(
+    daemon: Daemon, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def failing(*_args: object, **_more: object) -> None:
+        raise MemoryError
+
+    with monkeypatch.context() as short:
+        short.setattr(bodies, "decode_fast", failing)
+        refused = await daemon.call("POST", "/v1/ingest", daemon.key, json=[daemon.entry()])
+    assert (refused.status_code, refused.json()["code"]) == (503, "overloaded")
+    assert int(refused.headers["retry-after"]) > 0
+    assert refused.json()["requestId"] in caplog.text
+    stored = await daemon.call("POST", "/v1/ingest", daemon.key, json=[daemon.entry()])
+    assert stored.status_code == 200
 
 
 def test_an_overload_says_itself_when_to_come_back() -> None:
