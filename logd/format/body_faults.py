@@ -27,6 +27,7 @@ MAX_TAGS_BYTES: Final = 131_072
 
 _LEAST_ENTRY_BYTES: Final = 90  # the shortest valid entry has 93 with its comma
 _WORTH_COUNTING: Final = 10_000  # fewer values than this are looked at whatever they are
+_MOST_POINTER_CHARS: Final = 256  # a name may be as long as the body, and so would the answer be
 _MOST_MEMBERS: Final = 100  # an entry has seven; keys may repeat
 
 _FIELDS: Final = ("projectId", "level", "message", "source", "timestamp", "tags", "meta")
@@ -150,6 +151,10 @@ def _check_shape(body: bytes, *, in_array: bool) -> None:
         raise InvalidBody("too_many_members", detail)
 
 
+def _shortened(name: str, chars: int) -> str:
+    return name if len(name) <= chars else name[:chars] + "..."
+
+
 class Findings:
     """What the examination of a body has found: the good entries by index, in order, and of the
     others, whose faults may outweigh the body, the first few faults."""
@@ -212,9 +217,9 @@ class _Checked:
                     self.fault(name, "required", f"{name} is required")
             for name in fields:
                 if name not in _FIELDS:
-                    shown = name if len(name) <= 64 else name[:64] + "..."
-                    detail = f"unknown field {shown!r}: put it in meta"
-                    path = name.replace("~", "~0").replace("/", "~1")
+                    detail = f"unknown field {_shortened(name, 64)!r}: put it in meta"
+                    path = _shortened(name, _MOST_POINTER_CHARS)
+                    path = path.replace("~", "~0").replace("/", "~1")
                     self._fault_at(path, "unknown_field", detail)
         return self._values(fields or {}, received_ns)
 

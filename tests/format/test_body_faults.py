@@ -99,7 +99,8 @@ def test_what_just_keeps_within_a_limit_is_accepted(name: str, value: str) -> No
 @pytest.mark.parametrize(
     ("name", "pointer"),
     [("lvel", "/lvel"), ("a/b", "/a~1b"), ("a~b", "/a~0b"), ("", "/"), ("Message", "/Message"),
-     ("用户", "/用户"), ("x" * 65, "/" + "x" * 65)],
+     ("用户", "/用户"), ("x" * 65, "/" + "x" * 65),
+     ("/" * 257, "/" + "~1" * 256 + "...")],
 )  # fmt: skip
 def test_an_unknown_field_is_named(name: str, pointer: str) -> None:
     with pytest.raises(InvalidEntries) as raised:
