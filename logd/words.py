@@ -7,6 +7,7 @@ word folds to ASCII and a non-ASCII word to non-ASCII.
 """
 
 import re
+from functools import cache
 from typing import Final
 
 _LAST_CASED: Final = 0x1FFFF
@@ -17,7 +18,10 @@ _WORD: Final = re.compile(r"[^\x00-/:-@\[-^`{-\x7f]+")
 """By what is no part of a word: a set that names all of Unicode takes 3 ms to compile."""
 
 
-def _fold_table() -> dict[int, int]:
+@cache
+def fold_table() -> dict[int, int]:
+    """Of the code points that are not ASCII and fold to another, that one. To work it out takes
+    some 20 ms: the first non-ASCII text pays them."""
     table = {}
     for code in range(0x80, _LAST_CASED + 1):
         if 0xD800 <= code <= 0xDFFF:
@@ -36,17 +40,11 @@ def _utf8_length(code: int) -> int:
     return 1 if code < 0x80 else 2 if code < 0x800 else 3 if code < 0x10000 else 4
 
 
-_fold: dict[int, int] | None = None
-
-
 def fold(text: str) -> str:
     """The form in which texts and words are compared."""
     if text.isascii():
         return text.lower()
-    global _fold
-    if _fold is None:  # some 20 ms: paid by the first non-ASCII text only
-        _fold = _fold_table()
-    table = _fold
+    table = fold_table()
     ascii_folded = text.encode().lower().decode()  # bytes.lower knows ASCII letters only
     return _NOT_ASCII.sub(lambda run: run[0].translate(table), ascii_folded)
 
