@@ -218,7 +218,7 @@ def _scan_metas(reader: ChunkReader, term: Term, found: Bools, check: Check) -> 
         check()
         within = reader.block_rows(block)
         if static is None:
-            rows = _plain_candidates(reader, block, term.words)
+            rows = _plain_candidates(reader, block, term.words, check)
         else:
             sure, rows = static.rows(block, within)
             found[sure + within.start] = True
@@ -231,8 +231,10 @@ def _scan_metas(reader: ChunkReader, term: Term, found: Bools, check: Check) -> 
                 found[row] = matches(term, "", "", (), meta)
 
 
-def _plain_candidates(reader: ChunkReader, block: int, words: Sequence[Word]) -> Int64s:
+def _plain_candidates(
+    reader: ChunkReader, block: int, words: Sequence[Word], check: Check
+) -> Int64s:
     """Rows of a block whose meta may hold all words."""
     raw, at = reader.plain_metas(block)
     needles = [word.text.encode() for word in words]
-    return candidate_texts(fold_utf8(raw), at, needles)
+    return candidate_texts(fold_utf8(raw), at, needles, check)

@@ -23,6 +23,8 @@ T = TypeVar("T")
 _NO_CODES: Final = np.zeros(0, np.int64)
 _LONG_WORD: Final = 5  # is seldom part of another
 _FEW_FOUND: Final = 16
+_STRETCH_BYTES: Final = 1 << 18
+_STRETCH_TEXTS: Final = 256
 _CHECK_EVERY: Final = 128
 _CHECK_WORDS: Final = 64
 
@@ -36,19 +38,29 @@ def checking(items: Iterable[T], words: Sequence[Word], check: Check) -> Iterato
         yield item
 
 
-def candidate_texts(folded: bytes, at: Int64s, needles: Sequence[bytes]) -> Int64s:
+def candidate_texts(folded: bytes, at: Int64s, needles: Sequence[bytes], check: Check) -> Int64s:
     """Which of the separated texts hold every needle, or an escape that may stand for one."""
     texts = (max(needles, key=len), b"\\")
-    return distinct(np.concatenate([_holding(folded, at, text) for text in texts]))
+    return distinct(np.concatenate([texts_holding(folded, at, text, check) for text in texts]))
 
 
-def _holding(folded: bytes, at: Int64s, needle: bytes) -> Int64s:
+def texts_holding(folded: bytes, at: Int64s, part: bytes, check: Check) -> Int64s:
+    """Which of the separated texts, whose edges are `at`, hold the part, ascending. They are gone
+    through in stretches: no other thread runs while one is searched. `check()` is called between
+    and raises to end it."""
     found = []
-    position = folded.find(needle)
-    while position >= 0:
-        row = int(np.searchsorted(at, position, side="right")) - 1
-        found.append(row)
-        position = folded.find(needle, int(at[row + 1]))
+    first, texts = 0, len(at) - 1
+    while first < texts:
+        check()
+        last = int(np.searchsorted(at, at[first] + _STRETCH_BYTES, side="right")) - 1
+        stop = min(max(last, first + 1), first + _STRETCH_TEXTS)
+        end = int(at[stop])
+        position = folded.find(part, int(at[first]), end)
+        while position >= 0:
+            text = int(np.searchsorted(at, position, side="right")) - 1
+            found.append(text)
+            position = folded.find(part, int(at[text + 1]), end)
+        first = stop
     return np.array(found, np.int64)
 
 

@@ -3,7 +3,7 @@
 Like a chunk's, the rows are in the order of sequence.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NoReturn, cast
 
 import msgspec
@@ -19,7 +19,7 @@ from logd.query.ast import Field, Term, Word, WordKind
 from logd.query.match import matches, matches_words
 from logd.store.at_hand import NotAtHand
 from logd.store.page import Check
-from logd.store.scan import candidate_texts, checking
+from logd.store.scan import candidate_texts, checking, texts_holding
 from logd.store.selection import NONE, Bools, ByText, Rows, Selection, either
 from logd.store.tail import TailBlock
 from logd.store.term_keys import TermKeys
@@ -29,6 +29,8 @@ Int64s = npt.NDArray[np.int64]
 
 _IS_WORD = np.frombuffer(WORD_BYTE, np.bool_)
 _TERMS_REMEMBERED = 16
+_SLICE = 1 << 16
+"""Of a column, bytes or words at a time: what is worked out of each takes many times its room."""
 _LARGEST_AT_HAND_BYTES = 4 << 20
 """Of a block: to find where the texts of a larger one begin takes a millisecond."""
 
@@ -251,7 +253,7 @@ class TailSearch:
         raw = self._batch.metas
         found = np.zeros(self.count, np.bool_)
         needles = [word.text.encode() for word in term.words]
-        candidates = candidate_texts(folded, at, needles).tolist()
+        candidates = candidate_texts(folded, at, needles, self._check).tolist()
         for position in checking(candidates, term.words, self._check):
             meta = raw[at[position] : at[position + 1] - 1]
             found[position] = matches(term, "", "", (), meta)
@@ -278,46 +280,50 @@ def _texts_at(blob: bytes, at: Int64s, rows: Int64s) -> list[bytes]:
 def _rows_with(texts: _Texts, word: Word, check: Check) -> Bools:
     """bool[count]: which of the texts hold the word."""
     wanted = word.text.encode()
-    if word.kind is WordKind.SUBSTRING:
-        places = _places_of(texts.folded, wanted)
-    else:
-        places = _beginning_with(texts, wanted, check)
-    if word.kind is WordKind.EXACT:
-        ends = places + len(wanted)
-        inside = np.flatnonzero(ends < len(texts.folded))
-        goes_on = inside[_IS_WORD[np.frombuffer(texts.folded, np.uint8)[ends[inside]]]]
-        places = np.delete(places, goes_on)
     found = np.zeros(len(texts.edges) - 1, np.bool_)
-    found[np.searchsorted(texts.edges, places, side="right") - 1] = True
+    if word.kind is WordKind.SUBSTRING:
+        found[texts_holding(texts.folded, texts.edges, wanted, check)] = True
+        return found
+    array = np.frombuffer(texts.folded, np.uint8)
+    for places in _beginning_with(texts, wanted, check):
+        if word.kind is WordKind.EXACT:
+            ends = places + len(wanted)
+            inside = np.flatnonzero(ends < len(array))
+            goes_on = inside[_IS_WORD[array[ends[inside]]]]
+            places = np.delete(places, goes_on)
+        found[np.searchsorted(texts.edges, places, side="right") - 1] = True
     return found
 
 
-def _beginning_with(texts: _Texts, wanted: bytes, check: Check) -> Int64s:
-    """Where words begin with these bytes. Byte after byte is compared: quicker than to look for
-    them everywhere, and other threads run meanwhile."""
+def _beginning_with(texts: _Texts, wanted: bytes, check: Check) -> Iterator[Int64s]:
+    """Where words begin with these bytes, ascending. Byte after byte is compared: quicker than to
+    look for them everywhere, and other threads run meanwhile."""
     array = np.frombuffer(texts.folded, np.uint8)
-    places = texts.word_starts
-    places = places[: np.searchsorted(places, len(array) - len(wanted), side="right")]
-    for offset, byte in enumerate(wanted):
-        places = places.compress(array.take(places + offset if offset else places) == byte)
+    starts = texts.word_starts
+    starts = starts[: np.searchsorted(starts, len(array) - len(wanted), side="right")]
+    for at in range(0, len(starts), _SLICE):
         check()
-    return places.astype(np.int64)
-
-
-def _places_of(folded: bytes, wanted: bytes) -> Int64s:
-    """Where the bytes occur, without overlaps: `bytes.split` finds all places at once."""
-    pieces = folded.split(wanted)
-    ends = np.cumsum(np.fromiter(map(len, pieces), np.int64, len(pieces)) + len(wanted))
-    places: Int64s = ends[:-1] - len(wanted)
-    return places
+        places = starts[at : at + _SLICE].astype(np.int64)
+        for offset, byte in enumerate(wanted):
+            if not len(places):
+                break
+            places = places.compress(array.take(places + offset if offset else places) == byte)
+        yield places
 
 
 def _word_starts(folded: bytes, check: Check) -> npt.NDArray[np.uint32]:
-    inside = _IS_WORD[np.frombuffer(folded, np.uint8)]
-    check()
-    starts = inside.copy()
-    starts[1:] &= ~inside[:-1]
-    return np.flatnonzero(starts).astype(np.uint32)
+    array = np.frombuffer(folded, np.uint8)
+    found = [np.zeros(0, np.uint32)]
+    goes_on = np.False_
+    for at in range(0, len(array), _SLICE):
+        check()
+        inside = _IS_WORD.take(array[at : at + _SLICE])
+        starts = inside.copy()
+        starts[1:] &= ~inside[:-1]
+        starts[0] &= ~goes_on
+        goes_on = inside[-1]
+        found.append((np.flatnonzero(starts) + at).astype(np.uint32))
+    return np.concatenate(found)
 
 
 def _matches_text(words: Sequence[Word], text: bytes) -> bool:
