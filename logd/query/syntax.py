@@ -53,8 +53,7 @@ def parse_search(text: str) -> Node | None:
 
 
 def _parse(text: str) -> Node | None:
-    tokens = list(_tokens(text))
-    return _Parser(tokens).parse() if len(tokens) > 1 else None
+    return None if _INK.search(text) is None else _Parser(_tokens(text)).parse()
 
 
 _usual_search: Final = lru_cache(maxsize=256)(_parse)  # a dashboard asks the same again and again
@@ -68,6 +67,8 @@ def _bad(code: str, detail: str, position: int) -> BadQuery:
 
 
 class _Kind(enum.Enum):
+    __hash__ = object.__hash__  # sets are asked for it at every token: the one of enums is slow
+
     TERM = "term"
     OPEN = "("
     CLOSE = ")"
@@ -181,23 +182,25 @@ def _with_prefix(words: tuple[Word, ...]) -> tuple[Word, ...]:
 
 
 class _Parser:
-    """Recursive descent over the tokens; three calls for each level of parentheses."""
+    """Recursive descent over the tokens, at least one; three calls for each level of parentheses.
+    No token is looked for before it is its turn: what is refused early costs little."""
 
-    def __init__(self, tokens: list[_Token]) -> None:
+    def __init__(self, tokens: Iterator[_Token]) -> None:
         self._tokens = tokens
-        self._at = 0
+        self._token = self._before = next(tokens)
         self._words = 0
 
     def parse(self) -> Node:
         node = self._any(_Scope(), 0)
-        if self._tokens[self._at].kind is _Kind.CLOSE:
-            raise _stray(self._tokens[self._at])
+        if self._token.kind is _Kind.CLOSE:
+            raise _stray(self._token)
         return node
 
     def _take(self, kind: _Kind) -> bool:
         """Whether the next token is of that kind; if so, step over it."""
-        found = self._tokens[self._at].kind is kind
-        self._at += found
+        found = self._token.kind is kind
+        if found:
+            self._before, self._token = self._token, next(self._tokens)
         return found
 
     def _any(self, scope: _Scope, nesting: int) -> Node:
@@ -208,7 +211,7 @@ class _Parser:
 
     def _all(self, scope: _Scope, nesting: int) -> Node:
         children = [self._one(scope, nesting)]
-        while self._take(_Kind.AND) or self._tokens[self._at].kind in _BEGINNINGS:
+        while self._take(_Kind.AND) or self._token.kind in _BEGINNINGS:
             children.append(self._one(scope, nesting))
         return _join(And, children)
 
@@ -222,12 +225,13 @@ class _Parser:
         return node.child if isinstance(node, Not) else Not(node)
 
     def _operand(self, outer: _Scope, nesting: int) -> Node:
-        token = self._tokens[self._at]
+        token = self._token
         scope = token.scope or outer
-        if self._take(_Kind.TERM):
+        if token.kind is _Kind.TERM:
             self._words += len(token.words)
             if self._words > MAX_WORDS:
                 raise _bad("too_complex", f"more than {MAX_WORDS} words", token.position)
+            self._take(_Kind.TERM)
             return Term(token.words, scope.field, scope.meta_path)
         if self._take(_Kind.OPEN):
             return self._group(token, scope, nesting + 1)
@@ -239,7 +243,7 @@ class _Parser:
             raise _bad("too_complex", detail, opening.position)
         if self._take(_Kind.CLOSE):
             raise _bad("empty_term", "nothing stands between parentheses", opening.position)
-        if self._tokens[self._at].kind is not _Kind.END:
+        if self._token.kind is not _Kind.END:
             node = self._any(scope, nesting)
             if self._take(_Kind.CLOSE):
                 return node
@@ -248,8 +252,7 @@ class _Parser:
     def _missing_operand(self) -> BadQuery:
         """What to say where an operand should stand and does not: one of the tokens on both sides
         is an operator, or a parenthesis is closed too early."""
-        after = self._tokens[self._at]
-        before = self._tokens[self._at - 1] if self._at else after
+        before, after = self._before, self._token
         lone = before if before.kind in _OPERATORS else after
         if lone.kind is _Kind.CLOSE:
             return _stray(lone)

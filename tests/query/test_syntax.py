@@ -438,3 +438,18 @@ def words_of(node: Node | None) -> list[Word]:
         return list(node.words)
     children = (node.child,) if isinstance(node, Not) else node.children
     return [word for child in children for word in words_of(child)]
+
+
+@pytest.mark.parametrize(
+    ("text", "code", "position"),
+    [
+        (') "a', "stray_parenthesis", 0),
+        ("a OR ) ...", "lone_operator", 2),
+        ("(" * 1000 + '"', "too_complex", MAX_NESTING),
+        ("a " * 1000 + '"', "too_complex", 2 * MAX_WORDS),
+    ],
+)
+def test_of_several_faults_the_first_is_named_and_what_follows_is_not_read(
+    text: str, code: str, position: int
+) -> None:
+    assert refusal(text) == (code, position)
