@@ -26,7 +26,7 @@ _FEW_FOUND: Final = 16
 _STRETCH_BYTES: Final = 1 << 18
 _STRETCH_TEXTS: Final = 256
 _CHECK_EVERY: Final = 128
-_CHECK_WORDS: Final = 64
+_CHECK_WORDS: Final = 16  # to look into one meta may take 30 ms
 
 
 def checking(items: Iterable[T], words: Sequence[Word], check: Check) -> Iterator[T]:
