@@ -48,6 +48,7 @@ class _Row(msgspec.Struct, frozen=True):
     code: str | None = None
     instead: str | None = None
     retry_after_seconds: int | None = None
+    is_logged: bool = False
 
 
 TABLE: Final[dict[type[Exception], _Row]] = {
@@ -81,21 +82,22 @@ TABLE: Final[dict[type[Exception], _Row]] = {
     ),
     # faults of ours that pass: shippers retry a 503 and drop anything else
     Overloaded: _Row(503, "overloaded"),
-    MemoryError: _Row(503, "overloaded", "memory is short", 1),
+    MemoryError: _Row(503, "overloaded", "memory is short", 1, is_logged=True),
     Cancelled: _Row(503, "cancelled", "the request was stopped", 1),
     StorageFull: _Row(503, "storage_full", "the disk is nearly full", 10),
     StorageFailed: _Row(503, "storage_failed", "the storage failed and is being reopened", 5),
 }
 
-_INTERNAL: Final = _Row(500, "internal_error", "an internal error, logged under the request id")
+_INTERNAL: Final = _Row(
+    500, "internal_error", "an internal error, logged under the request id", is_logged=True
+)
 
 
 def to_response(error: Exception, request_id: str) -> Response:
     """The answer to a request that ended with `error`. One that the table does not have is a
-    defect of ours: logged here, with its traceback, and told to nobody. Logged as well is where
-    memory was short."""
+    defect of ours: logged here, with its traceback, as is short memory, and told to nobody."""
     row = _row(error)
-    if row is _INTERNAL or isinstance(error, MemoryError):
+    if row.is_logged:
         log.error("request %s failed", request_id, exc_info=error)
     return problem_response(
         status=row.status,
