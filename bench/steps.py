@@ -23,8 +23,9 @@ from bench.ending import ended_orderly, show
 from bench.tables import grid, number
 from logd.entry import LevelName, ProjectId, Seq
 from logd.format.body import Batch, concatenate_batches, decode_body
-from logd.format.chunk import Part, build_chunk
+from logd.format.chunk import build_chunk
 from logd.format.logid import ids_json
+from logd.format.part_table import Part
 from logd.format.separated import SEPARATOR, edges
 from logd.format.templates import PLACEHOLDER, TemplateCodes, is_word_byte, split_block
 from logd.format.wal import Form, Frame, encode_frame
@@ -37,22 +38,23 @@ _MOST_ENTRIES: Final = 65_536
 _ROUNDS: Final = 5
 _BLOCK_ENTRIES: Final = 4096
 _REST_OF_METAS: Final = "their lengths, and all else of metas"
-_REST: Final = "levels, sources, tags, head"
+_REST: Final = "levels, sources, tags, kinds of metas, head"
 _CONTENT: Final = {
     Part.VAR_DATA: "variables of messages",
     Part.VAR_LENGTHS: "their lengths",
     Part.TEMPLATES: "templates of messages",
     Part.TEMPLATE_CODES: "which template",
-    Part.SLOT_CLASSES: "classes of slots",
+    Part.SLOT_COUNTS: "numbers and classes of slots",
+    Part.SLOT_CLASSES: "numbers and classes of slots",
     Part.VALUES: "dictionaries of values, and codes",
     Part.VALUE_CODES: "dictionaries of values, and codes",
+    Part.META_SLOT_COUNTS: _REST_OF_METAS,
     Part.META_SLOT_CLASSES: _REST_OF_METAS,
     Part.META_VALUES: "the same of metas",
     Part.META_VALUE_CODES: "the same of metas",
     Part.META_DATA: "variables of metas",
     Part.META_LENGTHS: _REST_OF_METAS,
     Part.META_TEMPLATES: _REST_OF_METAS,
-    Part.META_CODES: _REST_OF_METAS,
     Part.METAS: _REST_OF_METAS,
     Part.TIMES: "times",
 }

@@ -13,6 +13,7 @@ import trio
 
 from logd.daemon.deputy import Deputy
 from logd.daemon.desk import Desk
+from logd.daemon.read_ahead import ReadAhead
 from logd.daemon.threads import Threads
 from logd.daemon.upkeep import Upkeep
 from logd.entry import ProjectId
@@ -41,6 +42,7 @@ class Desks:
         nursery: trio.Nursery,
         deputy: Deputy,
         upkeep: Upkeep,
+        ahead: ReadAhead,
         sync_interval_s: float | None,
     ) -> None:
         """`nursery`: for the writers; `sync_interval_s`: None where each commit is synced."""
@@ -49,6 +51,7 @@ class Desks:
         self._nursery = nursery
         self._deputy = deputy
         self._upkeep = upkeep
+        self._ahead = ahead
         self._sync_interval_s = sync_interval_s
         self._desks: dict[ProjectId, Desk] = {}
         self._opening: dict[ProjectId, trio.Event] = {}
@@ -97,6 +100,7 @@ class Desks:
         )
         self._desks[project] = desk
         self._nursery.start_soon(desk.run)
+        self._nursery.start_soon(self._ahead.of, desk)
         if opened.waiting_freezes:
             self._upkeep.add(desk)
 

@@ -12,6 +12,7 @@ from logd.daemon.desks import Desks
 from logd.daemon.ingest import Ingest
 from logd.daemon.queries import Queries
 from logd.daemon.query_queue import QueryQueue
+from logd.daemon.read_ahead import ReadAhead
 from logd.daemon.scan_processes import QUIET_SECONDS, ScanProcesses
 from logd.daemon.threads import Threads
 from logd.daemon.upkeep import Upkeep
@@ -49,10 +50,12 @@ async def open_logs(
         scanner = ScanProcesses(scan_processes, cache_bytes, threads.wal.is_busy, cores=cores)
         deputy = Deputy(threads.wal)
         upkeep = Upkeep(threads, rest)
-        desks = Desks(store, threads, nursery, deputy, upkeep, sync_interval_s)
+        ahead = ReadAhead(store, threads.query)
+        desks = Desks(store, threads, nursery, deputy, upkeep, ahead, sync_interval_s)
         nursery.start_soon(upkeep.run)
         nursery.start_soon(desks.sync_in_intervals)
         nursery.start_soon(_rest_scanner, scanner, threads)
+        nursery.start_soon(ahead.open_few, desks.of)
         try:
             yield Logs(
                 desks=desks,
@@ -61,6 +64,7 @@ async def open_logs(
                 deputy=deputy,
             )
         finally:
+            await ahead.stop()
             await desks.close()
             with trio.CancelScope(shield=True):
                 await threads.freeze.run_at_the_end(rest)

@@ -136,7 +136,7 @@ class BlockVariables:
         if self._before[-1] != len(kept.data):
             raise ValueError("the lengths do not add up to the data")
         self._codes: Sequence[UInts] | None = None if coded else ()
-        self._load_codes = load_codes
+        self._load_codes = load_codes if coded else _no_codes
         # stretches of places, by turns kept and coded; of the kept how many coded come before each
         self._edges = [edge for some in coded for edge in (some.begin, some.begin + some.size)]
         self._coded_before = list(accumulate([some.size for some in coded], initial=0))

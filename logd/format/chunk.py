@@ -4,7 +4,7 @@ Row i is the entry of sequence number first + i. Head, little-endian:
 
     offset size
     0      4    marker FE 43 4B FF
-    4      2    version, 2
+    4      2    version, 3
     6      2    parts: n
     8      4    head size, 80 + 16 n
     12     4    chunk size, head and parts
@@ -17,41 +17,48 @@ Row i is the entry of sequence number first + i. Head, little-endian:
     64     8    bytes of the entries before encoding
     72     4    reserved, 0
     76     4    CRC-32 of bytes 0-75 and the part table
-    80     16 n part table, a row a part: kind (1), encoding (1), block (2), raw bytes (4),
-                stored bytes (4), CRC-32 of the stored bytes (4)
+    80     16 n part table
 
-then the parts, zstd frames, in the order of the table. Kinds:
+then the parts, zstd frames, in the order of the table (`part_table.py`): first what is there once,
+then block by block what each has. Kinds:
 
-    1  times           planes of the differences of the rows' times since the earliest, in units of
-                       10^e ns; encoding e, or e + 16 where times also fall: zigzag
-    3  levels          a byte a row
+    1  times           a part a block (`time_steps.py`)
+    3  levels          a part a block: planes; absent where part 27 stands for it
     4  sources         the distinct sources, separated text
-    5  source codes    planes, position in part 4
+    5  source codes    as part 3: positions in part 4
     6  tag lists       the distinct tag lists, JSON arrays, separated text
-    7  tag codes       planes, position in part 6
-    8  templates       the distinct templates of the messages (`templates.py`), separated text
-    9  template codes  planes, position in part 8
+    7  tag codes       as part 3: positions in part 6
+    8  templates       the distinct templates of the messages (`templates.py`), separated text, a
+                       part a page of 1,024
+    9  template codes  a part a block: planes, position among the templates
     10 var lengths     a part a block: in slot order (`variable_lengths.py`)
     11 var data        a part a block: the variables' bytes, in slot order (`slot_order.py`)
     12 metas           a part a block: JSON objects, separated text; absent where 14-17 stand for it
     13 idempotency     80 bytes a record: see `IdempotencyRecord`; absent where there is none
     14-17              metas as templates and variables, where that is smaller: what 8, 9, 10 and 11
-                       are to the messages. Metas of one shape are one template: each key's values
-                       lie together
+                       are to the messages, but that part 15 is as part 3. Metas of one shape are
+                       one template: each key's values lie together
     18 slot classes    a byte a slot of the templates of the messages (`slot_order.py`)
     19                 the same of the metas, where 14-17 are there
     20 values          dictionaries of variables of the messages that come again and again
                        (`coded_values.py`); absent where there is none
     21 value codes     a part a block; absent where 20 is
     22, 23             the same of the metas
+    24 choices         what comes with each template of the messages: codes of the columns 3, 5, 7,
+                       15, or of some of them (`choices.py`); absent where it is none
+    25 slot counts     of the templates of the messages (`slot_counts.py`)
+    26                 the same of the metas, where 14-17 are there
+    27 row choices     a part a block: planes, which of part 24 each row has; absent where 24 is
 
-Encoding 1 of parts 3, 5 and 7: not in row order but sorted by template code, rows of one template
-in row order. What a column shares with the template then costs next to nothing.
+So a row is read from parts of its block, and small ones.
 
-Version 1 has no parts 18 to 23: all templates are plain. In its parts 10 and 16 are planes.
+Version 2 has no parts 24 to 27, one part 8 and one 14 of all templates, and of 1, 3, 5, 7, 9 and 15
+one of all rows, in row order. Encoding 1 of 3, 5 and 7 there: sorted by template code instead, rows
+of one template in row order.
+
+Version 1 has no parts 18 to 23 either: all templates are plain. In its parts 10 and 16 are planes.
 """
 
-import enum
 import struct
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -66,24 +73,35 @@ from logd.format import postings, vocabulary
 from logd.format.block_variables import BlockVariables, Variables
 from logd.format.body import Batch
 from logd.format.checksum import crc32
+from logd.format.choices import choose, encode_choices
 from logd.format.coded_values import CodedClass, ValueDictionary, coded_classes
-from logd.format.columns import decompress, from_planes, narrowest, to_planes
+from logd.format.columns import decompress, from_planes, narrowest
 from logd.format.folding import fold_utf8
+from logd.format.part_table import (
+    MESSAGE_PARTS,
+    META_PARTS,
+    ROW_BYTES,
+    Part,
+    PartRef,
+    PartTable,
+    SplitParts,
+    encode_row,
+)
 from logd.format.separated import Numbering
 from logd.format.split_column import Frame, SplitColumn, Texts, frame, frame_codes, frame_texts
+from logd.format.time_steps import encode_times
 from logd.format.variable_lengths import decode_class_sizes, decode_lengths
 from logd.format.wal import Idempotency
 
 MARKER: Final = b"\xfeCK\xff"
-VERSION: Final = 2
+VERSION: Final = 3
 _OLDEST: Final = 1
 _LENGTHS_IN_PLANES: Final = 1
+_WHOLE_COLUMNS: Final = 2
 _HEAD: Final = struct.Struct("<4sHHIIQIIqq4IQI")
 _CRC: Final = struct.Struct("<I")
 HEAD_BYTES: Final = _HEAD.size + _CRC.size
 assert HEAD_BYTES == 80
-_ROW: Final = struct.Struct("<BBHIII")
-assert _ROW.size == 16
 _RECORD: Final = struct.Struct("<16s16sQI4xq24x")
 assert _RECORD.size == 80
 
@@ -93,73 +111,15 @@ BLOCK_BYTES: Final = 1 << 20
 _FEWEST_ENTRIES: Final = 64  # more blocks than so would cost more than large ones
 
 BY_TEMPLATE: Final = 1
-ZIGZAG: Final = 16
+_FEW_OF_ROWS: Final = 8
+_WORTH_CHOOSING: Final = 2
 _WORTH_SPLITTING: Final = 0.9  # metas as templates must save this much to cost the split
-_WORTH_SORTING: Final = 0.95  # a column sorted by template must save this much to cost a sort
-_OWN_STATISTICS: Final = 512  # rows of a template whose codes are a zstd block of their own
 
 Int64s = npt.NDArray[np.int64]
 UInts = npt.NDArray[np.unsignedinteger[Any]]
 Int32s = npt.NDArray[np.int32]
 Ints = npt.NDArray[np.integer[Any]]
 Rows = npt.NDArray[np.integer[Any]]
-
-
-class Part(enum.IntEnum):
-    TIMES = 1
-    LEVELS = 3
-    SOURCES = 4
-    SOURCE_CODES = 5
-    TAG_LISTS = 6
-    TAG_CODES = 7
-    TEMPLATES = 8
-    TEMPLATE_CODES = 9
-    VAR_LENGTHS = 10
-    VAR_DATA = 11
-    METAS = 12
-    IDEMPOTENCY = 13
-    META_TEMPLATES = 14
-    META_CODES = 15
-    META_LENGTHS = 16
-    META_DATA = 17
-    SLOT_CLASSES = 18
-    META_SLOT_CLASSES = 19
-    VALUES = 20
-    VALUE_CODES = 21
-    META_VALUES = 22
-    META_VALUE_CODES = 23
-
-
-class SplitParts(msgspec.Struct, frozen=True):
-    """The parts of a column of texts that is kept as templates and variables."""
-
-    templates: Part
-    codes: Part
-    lengths: Part
-    data: Part
-    classes: Part
-    values: Part
-    value_codes: Part
-
-
-MESSAGE_PARTS: Final = SplitParts(
-    Part.TEMPLATES,
-    Part.TEMPLATE_CODES,
-    Part.VAR_LENGTHS,
-    Part.VAR_DATA,
-    Part.SLOT_CLASSES,
-    Part.VALUES,
-    Part.VALUE_CODES,
-)
-META_PARTS: Final = SplitParts(
-    Part.META_TEMPLATES,
-    Part.META_CODES,
-    Part.META_LENGTHS,
-    Part.META_DATA,
-    Part.META_SLOT_CLASSES,
-    Part.META_VALUES,
-    Part.META_VALUE_CODES,
-)
 
 
 class IdempotencyRecord(msgspec.Struct, frozen=True, gc=False):
@@ -170,16 +130,6 @@ class IdempotencyRecord(msgspec.Struct, frozen=True, gc=False):
     first_seq: Seq
     count: int
     received_ns: int
-
-
-class PartRef(msgspec.Struct, frozen=True, gc=False):
-    """Where a part lies: `offset` from the chunk's beginning."""
-
-    offset: int
-    stored_bytes: int
-    raw_bytes: int
-    crc: int
-    encoding: int
 
 
 class ChunkHead(msgspec.Struct, frozen=True):
@@ -195,11 +145,20 @@ class ChunkHead(msgspec.Struct, frozen=True):
     source_bytes: int
     head_bytes: int
     chunk_bytes: int
-    parts: dict[tuple[int, int], PartRef]
+    parts: PartTable
 
     @property
     def next_seq(self) -> Seq:
         return Seq(self.first_seq + self.count)
+
+    @property
+    def blocks(self) -> int:
+        return -(-self.count // self.block_entries)
+
+    @property
+    def has_whole_columns(self) -> bool:
+        """Its columns of numbers are a part each, not one a block."""
+        return self.version <= _WHOLE_COLUMNS
 
 
 class BuiltChunk(msgspec.Struct, frozen=True):
@@ -239,27 +198,33 @@ def build_chunk(
     ):
         block_entries //= 2
     spans = [(begin, min(begin + block_entries, count)) for begin in range(0, count, block_entries)]
-    meta_parts = _meta_parts(metas, spans)
+    meta_parts, meta_codes = _meta_parts(metas, spans)
     del metas
     column, variables = _split_messages(messages, spans, block_entries)
     del messages
-    codes = column.codes()
+    codes, templates = column.codes(), column.templates()
     level_codes = np.frombuffer(levels, np.uint8)
-    by_template = _by_template(codes)
+    columns: dict[Part, Ints] = {
+        Part.LEVELS: level_codes,
+        Part.SOURCE_CODES: source_codes,
+        Part.TAG_CODES: tag_codes,
+    }
+    if meta_codes is not None:
+        columns[Part.META_CODES] = meta_codes
     parts = [
-        _times(ts),
-        _code_column(Part.LEVELS, level_codes, by_template),
         _EncodedPart(Part.SOURCES, 0, 0, frame_texts(sources)),
-        _code_column(Part.SOURCE_CODES, source_codes, by_template),
         _EncodedPart(Part.TAG_LISTS, 0, 0, frame_texts(tag_lists)),
-        _code_column(Part.TAG_CODES, tag_codes, by_template),
+        *_times(ts, spans),
+        *_by_block(Part.TEMPLATE_CODES, codes, spans),
+        *_code_parts(columns, codes, len(templates), spans),
         *_split_parts(MESSAGE_PARTS, column),
         *meta_parts,
     ]
     if records:
         parts.append(_EncodedPart(Part.IDEMPOTENCY, 0, 0, frame(_encode_records(records))))
+    parts.sort(key=_place)
     words = encode_vocabulary(
-        (column.templates(), sources, tag_lists), (codes, source_codes, tag_codes), level_codes
+        (templates, sources, tag_lists), (codes, source_codes, tag_codes), level_codes
     )
     level_counts = np.bincount(level_codes, minlength=4).tolist()
     fixed = (first_seq, count, block_entries, int(ts.min()), int(ts.max()), *level_counts)
@@ -307,32 +272,69 @@ def _split_messages(
     return column, index.encode()
 
 
-def _meta_parts(metas: Texts, spans: _Spans) -> list[_EncodedPart]:
-    """Split or plain: the first block is tried both ways."""
+def _meta_parts(metas: Texts, spans: _Spans) -> tuple[list[_EncodedPart], Int32s | None]:
+    """Split or plain: the first block is tried both ways. And the templates of all rows where they
+    are split."""
     column = SplitColumn()
     column.add(metas.block(*spans[0]))
     plain = frame(metas.block(*spans[0]))
     if column.stored_bytes() > _WORTH_SPLITTING * len(plain.stored):
         rest = [frame(metas.block(*span)) for span in spans[1:]]
-        return _numbered(Part.METAS, [plain, *rest])
+        return _numbered(Part.METAS, [plain, *rest]), None
     for span in spans[1:]:
         column.add(metas.block(*span))
-    return _split_parts(META_PARTS, column)
+    return _split_parts(META_PARTS, column), column.codes()
 
 
 def _split_parts(kinds: SplitParts, column: SplitColumn) -> list[_EncodedPart]:
-    templates, codes, classes = column.dictionary()
-    lengths, data = _numbered(kinds.lengths, column.lengths), _numbered(kinds.data, column.data)
+    """All but the codes."""
+    pages, counts, classes = column.dictionary()
     dictionaries, value_codes = column.values()
     values = [] if dictionaries is None else [_EncodedPart(kinds.values, 0, 0, dictionaries)]
     return [
-        _EncodedPart(kinds.templates, 0, 0, templates),
-        _EncodedPart(kinds.codes, 0, 0, codes),
+        *_numbered(kinds.templates, pages),
+        _EncodedPart(kinds.counts, 0, 0, counts),
         _EncodedPart(kinds.classes, 0, 0, classes),
-        *[part for both in zip(lengths, data, strict=True) for part in both],
         *values,
+        *_numbered(kinds.lengths, column.lengths),
         *_numbered(kinds.value_codes, value_codes),
+        *_numbered(kinds.data, column.data),
     ]
+
+
+def _by_block(kind: Part, codes: Ints, spans: _Spans) -> list[_EncodedPart]:
+    return _numbered(kind, [frame_codes(codes[slice(*span)]) for span in spans])
+
+
+def _code_parts(
+    columns: dict[Part, Ints], codes: Int32s, templates: int, spans: _Spans
+) -> list[_EncodedPart]:
+    """`codes`: the templates of all rows. A column with very many different codes says little about
+    the rows to come, and would make all choices different."""
+    most = len(codes) // _FEW_OF_ROWS + 1
+    followers = {kind: column for kind, column in columns.items() if int(column.max()) < most}
+    parts: list[_EncodedPart] = []
+    if followers:
+        chosen = choose(codes, templates, followers)
+        if int(chosen.counts.sum()) <= most + len(codes) // _WORTH_CHOOSING:
+            parts.append(_EncodedPart(Part.CHOICES, 0, 0, frame(*encode_choices(chosen))))
+            parts += _by_block(Part.ROW_CHOICES, chosen.choices, spans)
+            columns = {kind: codes for kind, codes in columns.items() if kind not in followers}
+    for kind, column in columns.items():
+        parts += _by_block(kind, column, spans)
+    return parts
+
+
+_ONCE: Final = frozenset({
+    Part.SOURCES, Part.TAG_LISTS, Part.CHOICES, Part.IDEMPOTENCY,
+    Part.TEMPLATES, Part.SLOT_COUNTS, Part.SLOT_CLASSES, Part.VALUES,
+    Part.META_TEMPLATES, Part.META_SLOT_COUNTS, Part.META_SLOT_CLASSES, Part.META_VALUES,
+})  # fmt: skip
+
+
+def _place(part: _EncodedPart) -> tuple[bool, int]:
+    """Where it is put: the parts of a block lie together, as whoever reads a row reads most."""
+    return (False, 0) if part.kind in _ONCE else (True, part.block)
 
 
 def _numbered(kind: Part, frames: Sequence[Frame]) -> list[_EncodedPart]:
@@ -346,42 +348,11 @@ def _dictionary(blob: bytes) -> tuple[list[bytes], Int32s]:
     return list(numbering), codes
 
 
-def _times(ts: Int64s) -> _EncodedPart:
-    """Sums and differences wrap modulo 2^64: any two times may follow each other."""
-    offsets = (ts - ts.min()).view(np.uint64)
-    exponent = next(e for e in (9, 6, 3, 0) if not np.any(offsets % np.uint64(10**e)))
-    units = offsets // np.uint64(10**exponent)
-    if not np.any(ts[1:] < ts[:-1]):
-        steps = np.diff(units, prepend=np.uint64(0))
-        return _EncodedPart(Part.TIMES, exponent, 0, frame(*to_planes(steps)))
-    signed = units.view(np.int64).copy()
-    signed[1:] -= units.view(np.int64)[:-1]
-    zigzag = ((signed << 1) ^ (signed >> 63)).view(np.uint64)
-    return _EncodedPart(Part.TIMES, exponent + ZIGZAG, 0, frame(*to_planes(zigzag)))
-
-
-class _ByTemplate(NamedTuple):
-    """`rows`: int64[count], sorted by template code. `cuts`: where those of a template begin or end
-    that has many."""
-
-    rows: Int64s
-    cuts: list[int]
-
-
-def _by_template(codes: Int32s) -> _ByTemplate:
-    rows_of = np.bincount(codes)
-    ends, is_large = np.cumsum(rows_of), rows_of >= _OWN_STATISTICS
-    edges = {*ends[is_large].tolist(), *(ends - rows_of)[is_large].tolist()}
-    rows = np.argsort(codes.astype(np.uint16), kind="stable")
-    return _ByTemplate(rows, sorted(edges - {0, len(codes)}))
-
-
-def _code_column(kind: Part, codes: Ints, by_template: _ByTemplate) -> _EncodedPart:
-    plain = frame_codes(codes)
-    grouped = frame_codes(codes[by_template.rows], by_template.cuts)
-    if len(grouped.stored) < _WORTH_SORTING * len(plain.stored):
-        return _EncodedPart(kind, BY_TEMPLATE, 0, grouped)
-    return _EncodedPart(kind, 0, 0, plain)
+def _times(ts: Int64s, spans: _Spans) -> list[_EncodedPart]:
+    return [
+        _EncodedPart(Part.TIMES, encoding, block, frame(*pieces))
+        for block, (encoding, pieces) in enumerate(encode_times(ts, spans))
+    ]
 
 
 _tags_decoder: Final = msgspec.json.Decoder(list[str])
@@ -417,7 +388,7 @@ def _assemble(fields: tuple[int, ...], parts: Sequence[_EncodedPart]) -> tuple[C
     frames = [part.frame.stored for part in parts]
     table = b"".join(
         [
-            _ROW.pack(p.kind, p.encoding, p.block, p.frame.raw_bytes, len(f), crc32(f))
+            encode_row(p.kind, p.encoding, p.block, (p.frame.raw_bytes, len(f), crc32(f)))
             for p, f in zip(parts, frames, strict=True)
         ]
     )
@@ -445,7 +416,7 @@ def head_size(data: bytes) -> int:
     if len(data) < HEAD_BYTES or data[:4] != MARKER:
         raise ValueError("no chunk begins here")
     _, _, part_count, size, *_ = _HEAD.unpack_from(data)
-    if size != HEAD_BYTES + part_count * _ROW.size:
+    if size != HEAD_BYTES + part_count * ROW_BYTES:
         raise ValueError("chunk head: its size does not hold")
     return int(size)
 
@@ -469,12 +440,8 @@ def decode_head(data: bytes) -> ChunkHead:
         )
     if not (1 <= count <= MAX_ENTRIES and block_entries):
         raise ValueError(f"chunk head: {count} entries, {block_entries} a block")
-    parts = {}
-    offset = size
-    for kind, encoding, block, raw, stored, part_crc in _ROW.iter_unpack(table):
-        parts[kind, block] = PartRef(offset, stored, raw, part_crc, encoding)
-        offset += stored
-    if offset != chunk_bytes:
+    parts = PartTable(table, size)
+    if parts.end != chunk_bytes:
         raise ValueError("chunk head: the parts do not add up to its size")
     return ChunkHead(
         version=version,
@@ -491,16 +458,11 @@ def decode_head(data: bytes) -> ChunkHead:
     )
 
 
-def decode_part(ref: PartRef, stored: bytes) -> bytes:
+def decode_part(ref: PartRef, stored: bytes | memoryview) -> bytes:
     """The raw bytes of a part. Raises ValueError where its checksum does not match."""
     if len(stored) != ref.stored_bytes or crc32(stored) != ref.crc:
         raise ValueError("chunk part: checksum does not match")
     return decompress(stored, ref.raw_bytes)
-
-
-def time_unit(ref: PartRef) -> int:
-    """ns."""
-    return int(10 ** (ref.encoding % ZIGZAG))
 
 
 LoadCodes = Callable[[Sequence[CodedClass]], Sequence[UInts]]

@@ -63,25 +63,30 @@ class EntryPlaces:
         count, entries = slots.counts.item(code), self._entries.item(code)
         if code >= slots.covered:  # it is plain
             before = slice(slots.covered, code)
-            begin = self._classed + int(np.dot(self._entries[before], slots.counts[before]))
+            begin = self._classed + int(
+                np.dot(self._entries[before], slots.counts[before].astype(np.int64))
+            )
             return [begin + number * entries for number in range(count)]
         end = slots.ends.item(code)
+        mine = slots.classes[end - count : end].tolist()
+        held = self._held_before(code, end - count) if mine else []
         ends: dict[int, int] = {}  # of a class the template's slots are neighbours
         out = []
-        for kind in slots.classes[end - count : end].tolist():
+        for kind in mine:
             if kind not in self._class_begins:
                 raise IndexError("a class that the block has no variables of")
             if kind not in ends:
-                ends[kind] = self._class_begins[kind] + self._held_before(code, kind)
+                ends[kind] = self._class_begins[kind] + (held[kind] if kind < len(held) else 0)
             out.append(ends[kind])
             ends[kind] += entries
         return out
 
-    def _held_before(self, code: int, kind: int) -> int:
-        """The variables that the slots of a class have in the templates before one."""
-        templates = self._slots.templates_of(kind)
-        before = templates[: int(templates.searchsorted(templates.dtype.type(code)))]
-        return int(np.add.reduce(self._entries.take(before)))
+    def _held_before(self, code: int, slots: int) -> list[int]:
+        """By class, the variables of the templates before one, which have so many slots."""
+        before = self._slots
+        per_slot = np.repeat(self._entries[:code], before.counts[:code])
+        held = np.bincount(before.classes[:slots], per_slot)
+        return list(map(int, held.tolist()))
 
     def _classed_at(self, place: int) -> tuple[int, int]:
         """(the template, the rank among the entries of it) of a variable that has a class."""
@@ -100,7 +105,7 @@ class EntryPlaces:
         """The same of one of a plain template."""
         covered = self._slots.covered
         entries = self._entries[covered:]
-        ends = np.cumsum(entries * self._slots.counts[covered:])
+        ends = np.cumsum(entries * self._slots.counts[covered:].astype(np.int64))
         within = place - self._classed
         at = int(ends.searchsorted(within, side="right"))
         return covered + at, (within - ends.item(at)) % entries.item(at)

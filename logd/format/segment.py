@@ -4,7 +4,7 @@ Header, 56 bytes, little-endian:
 
     offset size
     0      8    magic "LOGDSEG\\0"
-    8      2    version, 2: of the segment and of its chunks
+    8      2    version, 3: of the segment and of its chunks
     10     2    header size, 56
     12     4    reserved, 0
     16     16   project id, the UUID's bytes
@@ -26,7 +26,7 @@ from logd.entry import ProjectId, Seq
 from logd.format.checksum import crc32
 
 MAGIC: Final = b"LOGDSEG\0"
-VERSION: Final = 2
+VERSION: Final = 3
 _HEADER: Final = struct.Struct("<8sHHI16sQqI")
 _CRC: Final = struct.Struct("<I")
 HEADER_BYTES: Final = _HEADER.size + _CRC.size

@@ -11,7 +11,7 @@ the slots in them. They cover the first templates only, where there are very man
 """
 
 from functools import cached_property
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -24,17 +24,18 @@ Int64s = npt.NDArray[np.int64]
 Int32s = npt.NDArray[np.int32]
 UInt16s = npt.NDArray[np.uint16]
 Bytes = npt.NDArray[np.uint8]
+Counts = npt.NDArray[np.integer[Any]]
 
 
 class ClassedSlots:
-    """The slots of a chunk. `counts`: int64[templates], of each; `classes`: uint8[k], those of the
-    slots of the first templates.
+    """The slots of a chunk. `counts`: int or uint[templates], of each; `classes`: uint8[k], those
+    of the slots of the first templates.
 
     `ends`: int32[templates], where the slots of each end, counted through all; `covered`: how many
     templates are not plain; `are_whole`: the classes end with one of these.
     """
 
-    def __init__(self, counts: Int64s, classes: Bytes) -> None:
+    def __init__(self, counts: Counts, classes: Bytes) -> None:
         self.counts = counts
         self.classes = classes
         self.ends: Int32s = np.cumsum(counts, dtype=np.int32)

@@ -6,7 +6,7 @@ stands there in full.
 
 import itertools
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -15,8 +15,12 @@ from logd.format.block_variables import Variables
 from logd.format.coded_values import ValueCoder
 from logd.format.columns import compress, compress_texts, to_planes
 from logd.format.separated import SEPARATOR, edges
+from logd.format.slot_counts import encode_slot_counts
 from logd.format.templates import TemplateCodes, VariableBlock, split_block
 from logd.format.variable_lengths import encode_lengths
+
+PAGE_TEMPLATES: Final = 1024
+"""Templates of a page: whoever wants one decompresses some hundred others."""
 
 Int32s = npt.NDArray[np.int32]
 Ints = npt.NDArray[np.integer[Any]]
@@ -40,16 +44,9 @@ def frame_texts(texts: Sequence[bytes]) -> Frame:
     return Frame(len(raw), compress_texts(raw))
 
 
-def frame_codes(codes: Ints, cuts: Sequence[int] = ()) -> Frame:
-    """The planes of numbers from 0 to 2^32 - 1. `cuts`: where the codes may begin to be others,
-    ascending from 1 on; the planes are pieces that end there, if that takes less."""
-    planes = to_planes(codes.astype(np.uint32))
-    tried = [frame(*planes)]
-    if cuts:
-        edges = [0, *cuts, len(codes)]
-        spans = list(itertools.pairwise(edges))
-        tried.append(frame(*[plane[low:high] for plane in planes for low, high in spans]))
-    return min(tried, key=lambda each: len(each.stored))
+def frame_codes(codes: Ints) -> Frame:
+    """The planes of numbers from 0 to 2^32 - 1."""
+    return frame(*to_planes(codes.astype(np.uint32)))
 
 
 class Texts:
@@ -77,6 +74,7 @@ class SplitColumn:
         self.lengths: list[Frame] = []
         self.data: list[Frame] = []
         self._templates = TemplateCodes()
+        self._known: list[int] = []
         self._codes: list[Int32s] = []
         self._values = ValueCoder()
 
@@ -84,6 +82,7 @@ class SplitColumn:
         """A block of separated texts, at least one."""
         split = split_block(texts, self._templates)
         self._codes.append(split.codes)
+        self._known.append(len(self._templates))
         kept = self._values.take(Variables(split.data, split.lengths), split.of)
         ends = np.zeros(len(split.lengths) + 1, np.int64)
         np.cumsum(split.lengths, out=ends[1:])
@@ -107,14 +106,20 @@ class SplitColumn:
         """int32[texts]: the template of each."""
         return np.concatenate(self._codes)
 
-    def dictionary(self) -> tuple[Frame, Frame, Frame]:
-        """(the templates, the codes, the classes of the slots)."""
+    def dictionary(self) -> tuple[list[Frame], Frame, Frame]:
+        """(the templates, a page each; the numbers and the classes of their slots)."""
+        texts = self.templates()
+        pages = [texts[at : at + PAGE_TEMPLATES] for at in range(0, len(texts), PAGE_TEMPLATES)]
+        counts = encode_slot_counts(self._known, self._templates.slots)
         classes = self._templates.classes().tobytes()
-        return frame_texts(self.templates()), frame_codes(self.codes()), frame(classes)
+        return list(map(frame_texts, pages)), frame(*counts), frame(classes)
 
     def stored_bytes(self) -> int:
+        """About: as if which template a row has were not known from another column's."""
         dictionaries, codes = self.values()
-        frames = [*self.dictionary(), *self.lengths, *self.data, *codes]
+        pages, counts, classes = self.dictionary()
+        frames = [*pages, counts, classes, *self.lengths, *self.data, *codes]
+        frames += map(frame_codes, self._codes)
         if dictionaries is not None:
             frames.append(dictionaries)
         return sum(len(each.stored) for each in frames)

@@ -8,8 +8,9 @@ import numpy as np
 
 from logd.entry import Clock, ProjectId
 from logd.errors import Corruption
-from logd.format.chunk import ChunkHead, Part
+from logd.format.chunk import ChunkHead
 from logd.format.directory import ChunkRow, row_of
+from logd.format.part_table import Part
 from logd.store.cache import PartCache
 from logd.store.chunk_index import rebuild_postings, rebuild_vocabulary
 from logd.store.chunk_reader import ChunkReader

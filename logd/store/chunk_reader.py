@@ -11,26 +11,21 @@ from logd.entry import LEVELS, Entry, Seq
 from logd.errors import Corruption, Unreadable
 from logd.format.ascending import distinct
 from logd.format.chunk import (
-    BY_TEMPLATE,
     HEAD_BYTES,
-    MESSAGE_PARTS,
-    META_PARTS,
     ChunkHead,
     IdempotencyRecord,
-    Part,
-    PartRef,
     decode_head,
     decode_part,
     decode_records,
-    decode_stored_codes,
     head_size,
 )
 from logd.format.directory import ChunkRow
+from logd.format.part_table import MESSAGE_PARTS, META_PARTS, Part, PartRef
 from logd.format.separated import SEPARATOR, edges
-from logd.format.time_steps import TimeSteps, decode_time_steps
 from logd.store.at_hand import CacheAlone, FileAway
 from logd.store.cache import Cache
 from logd.store.chunk_values import Texts, Times
+from logd.store.columns import FEW_ROWS, BlockColumns, Columns, WholeColumns
 from logd.store.files import ReadableFile
 from logd.store.page import Check
 from logd.store.split_column import SplitColumn
@@ -38,9 +33,6 @@ from logd.store.split_column import SplitColumn
 Int64s = npt.NDArray[np.int64]
 Rows = npt.NDArray[np.integer[Any]]
 
-FEW_ROWS: Final = 8
-"""Of a chunk: for so many no column is put in order, and their entries are remembered one by one;
-those of more as a page."""
 _PAGE_ROWS: Final = 256
 
 T = TypeVar("T")
@@ -61,6 +53,7 @@ class ChunkReader:
         self._cache = cache
         self._key = (number, row.offset)
         self._block_entries = 0  # not known yet
+        self._has_whole_columns: bool | None = None
 
     def at_hand(self, check: Check) -> "ChunkReader":
         """The same chunk, of which only what is cached can be asked: NotAtHand is raised where that
@@ -99,22 +92,28 @@ class ChunkReader:
                 raise ValueError("chunk head: not the chunk that the directory names")
         except ValueError as error:
             raise Corruption(self._file.path, self.row.offset, str(error)) from None
-        return head, 200 * len(head.parts)
+        return head, head.parts.size_bytes
 
     def has_part(self, kind: Part) -> bool:
         return (kind, 0) in self.head().parts
 
     def raw_part(self, kind: Part, block: int = 0) -> tuple[PartRef, bytes]:
         """A part, read and checked, past the cache."""
+        ref = self._ref(kind, block)
+        return ref, self._decoded(ref, self._read(self.row.offset + ref.offset, ref.stored_bytes))
+
+    def _ref(self, kind: Part, block: int) -> PartRef:
         ref = self.head().parts.get((kind, block))
         if ref is None:
             reason = f"chunk head: no part {kind.name.lower()} {block}"
             raise Corruption(self._file.path, self.row.offset, reason)
-        offset = self.row.offset + ref.offset
-        stored = self._read(offset, ref.stored_bytes)
+        return ref
+
+    def _decoded(self, ref: PartRef, stored: bytes | memoryview) -> bytes:
         try:
-            return ref, decode_part(ref, stored)
+            return decode_part(ref, stored)
         except ValueError as error:
+            offset = self.row.offset + ref.offset
             raise Corruption(self._file.path, offset, str(error)) from None
 
     def _read(self, offset: int, size: int) -> bytes:
@@ -124,36 +123,37 @@ class ChunkReader:
         except OSError as error:
             raise Unreadable(self._file.path, offset, error) from error
 
-    def corrupt(self, kind: Part, error: ValueError) -> Corruption:
+    def corrupt(self, kind: Part, error: Exception) -> Corruption:
         reason = f"part {kind.name.lower()}: {error}"
         return Corruption(self._file.path, self.row.offset, reason)
 
+    def raw_parts(self, kinds: Sequence[Part], block: int) -> list[tuple[PartRef, bytes]]:
+        """Parts of a block that lie one behind the other, read at once."""
+        parts = self.head().parts
+        refs = [parts.get((kind, block)) or self._ref(kind, block) for kind in kinds]
+        begin = min([ref.offset for ref in refs])
+        size = max([ref.offset + ref.stored_bytes for ref in refs]) - begin
+        stored = memoryview(self._read(self.row.offset + begin, size))
+        return [
+            (ref, self._decoded(ref, stored[ref.offset - begin :][: ref.stored_bytes]))
+            for ref in refs
+        ]
+
+    # ------------------------------------------------------------ columns of numbers
+
+    @property
+    def _columns(self) -> Columns:
+        """Made each time: if it were kept, neither would go before the garbage is looked for."""
+        if self._has_whole_columns is None:
+            self._has_whole_columns = self.head().has_whole_columns
+        return WholeColumns(self) if self._has_whole_columns else BlockColumns(self)
+
     def times(self) -> Times:
-        def load() -> tuple[Times, int]:
-            steps = self._time_steps()
-            units = steps.units()
-            if int(units.max()) < 1 << 32:
-                units = units.astype(np.uint32)
-            return Times(steps.earliest_ns, steps.unit_ns, units), units.nbytes
-
-        return self.cached(Part.TIMES, load)
-
-    def _time_steps(self) -> TimeSteps:
-        def load() -> tuple[TimeSteps, int]:
-            ref, raw = self.raw_part(Part.TIMES)
-            try:
-                steps = decode_time_steps(ref, raw, self.count, self.head().min_ts_ns)
-            except ValueError as error:
-                raise self.corrupt(Part.TIMES, error) from None
-            return steps, steps.size_bytes
-
-        return self._cache.get((*self._key, "time steps"), load)
+        return self._columns.times()
 
     def times_at(self, rows: Rows) -> Int64s:
         """int64[rows], ns: the times of ascending rows."""
-        if not 0 < len(rows) <= FEW_ROWS or self.cached_already(Part.TIMES) is not None:
-            return self.times().at(rows)
-        return self._time_steps().at(rows)
+        return self._columns.times_at(rows)
 
     def time_order(self) -> Rows | None:
         """uint16[count]: the rows by (time, sequence number); None where that is their order."""
@@ -181,60 +181,24 @@ class ChunkReader:
 
     def codes(self, kind: Part) -> Rows:
         """uint[count]: a column of codes, a row each."""
-        grouped, stored = self._stored_codes(kind)
-        if not grouped:
-            return stored
+        return self._columns.codes(kind)
 
-        def load() -> tuple[Rows, int]:
-            codes = np.empty_like(stored)
-            codes[self._by_template()] = stored
-            return codes, codes.nbytes
+    def codes_of(self, kind: Part, block: int) -> Rows:
+        """uint[rows of the block]: the same of a block."""
+        return self._columns.codes_of(kind, block)
 
-        return self._cache.get((*self._key, kind, "rows"), load)
+    def row_of_template(self, code: int) -> int | None:
+        """The row of a template that only one row has; None where that takes the whole column."""
+        counts = self.messages_column().slot_counts()
+        if counts is None or self.cached_already((Part.TEMPLATE_CODES, "rows")) is not None:
+            return None
+        block = counts.first_block(code)
+        if block >= self.blocks():
+            raise self.corrupt(Part.SLOT_COUNTS, IndexError(f"no template {code}"))
+        found = np.flatnonzero(self.codes_of(Part.TEMPLATE_CODES, block) == code)
+        return self.block_rows(block).start + found.item(0) if len(found) == 1 else None
 
-    def _stored_codes(self, kind: Part) -> tuple[bool, Rows]:
-        """A column in the order in which it is stored; true: rows sorted by template."""
-
-        def load() -> tuple[tuple[bool, Rows], int]:
-            ref, raw = self.raw_part(kind)
-            try:
-                codes = decode_stored_codes(raw, self.count)
-            except ValueError as error:
-                raise self.corrupt(kind, error) from None
-            return (ref.encoding == BY_TEMPLATE, codes), codes.nbytes
-
-        return self._cache.get((*self._key, kind), load)
-
-    def _by_template(self) -> Rows:
-        """uint16[count]: the rows sorted by template code."""
-
-        def load() -> tuple[Rows, int]:
-            order = np.argsort(self.template_codes().astype(np.uint16), kind="stable")
-            return order.astype(np.uint16), 2 * self.count
-
-        return self._cache.get((*self._key, "by template"), load)
-
-    def _codes_at(self, kinds: Sequence[Part], rows: Int64s) -> list[list[int]]:
-        """Of each column the codes of rows. For a few rows whole columns are not put in order."""
-        if len(rows) > FEW_ROWS:
-            return [self.codes(kind)[rows].tolist() for kind in kinds]
-        stored = list(map(self._stored_codes, kinds))
-        numbers = rows.tolist()
-        grouped_at = self._places(numbers) if any(grouped for grouped, _ in stored) else []
-        return [
-            [codes.item(at) for at in (grouped_at if grouped else numbers)]
-            for grouped, codes in stored
-        ]
-
-    def _places(self, rows: list[int]) -> list[int]:
-        """Where each of the rows stands in a column that is sorted by template code."""
-        templates = self.template_codes()
-        places = []
-        for row in rows:
-            code = templates.item(row)
-            before = np.count_nonzero(templates[:row] == code)
-            places.append(int(np.count_nonzero(templates < code)) + int(before))
-        return places
+    # ------------------------------------------------------------ texts
 
     def sources(self) -> Texts:
         return self._texts(Part.SOURCES)
@@ -300,20 +264,31 @@ class ChunkReader:
         except ValueError as error:
             raise self.corrupt(Part.IDEMPOTENCY, error) from None
 
+    def read_ahead(self) -> None:
+        """Put into the cache what it takes to read any row, but for what is large, and what the
+        rows of a block share."""
+        self._columns.read_ahead()
+        self.sources()
+        self.tag_lists()
+        for column in (self.messages_column(), self.metas_column()):
+            if column is not None:
+                column.read_ahead()
+
     # ------------------------------------------------------------ blocks and rows
 
     @property
-    def _block_size(self) -> int:
-        """Rows of a block. Asked for several times a row, so it is not looked up each time."""
+    def block_size(self) -> int:
+        """Rows of a block, but for the last one. Asked for several times a row, so it is not looked
+        up each time."""
         if not self._block_entries:
             self._block_entries = self.head().block_entries
         return self._block_entries
 
     def blocks(self) -> int:
-        return -(-self.count // self._block_size)
+        return self.head().blocks
 
     def block_rows(self, block: int) -> slice:
-        size = self._block_size
+        size = self.block_size
         return slice(block * size, min((block + 1) * size, self.count))
 
     def messages(self, rows: Int64s) -> list[bytes]:
@@ -344,7 +319,7 @@ class ChunkReader:
 
     def per_block(self, rows: Int64s) -> list[tuple[int, Int64s]]:
         """(block, rows within it) of ascending rows."""
-        size = self._block_size
+        size = self.block_size
         if len(rows):
             block = rows.item(0) // size
             if rows.item(-1) // size == block:
@@ -405,17 +380,14 @@ class ChunkReader:
 
     def _read_entries(self, rows: Int64s, check: Check) -> list[Entry]:
         sources, tag_lists = self.sources().items, self.tag_lists().items
-        coded = (Part.LEVELS, Part.SOURCE_CODES, Part.TAG_CODES)
-        levels, source_codes, tag_codes = self._codes_at(coded, rows)
-        check()
-        times = self.times_at(rows).tolist()
+        numbers = self._columns.numbers_at(rows)
         check()
         messages = self._messages_of_page(rows)
         check()
         metas = self.meta_texts(rows)
         check()
         seqs = (rows + self.first_seq).tolist()
-        columns = zip(seqs, times, levels, messages, source_codes, tag_codes, metas, strict=True)
+        columns = zip(seqs, messages, metas, *numbers, strict=True)
         try:
             return [
                 Entry(
@@ -427,7 +399,7 @@ class ChunkReader:
                     tags=tag_lists[tags],
                     meta=meta,
                 )
-                for seq, ts_ns, level, message, source, tags, meta in columns
+                for seq, message, meta, ts_ns, level, source, tags in columns
             ]
         except (IndexError, UnicodeDecodeError) as error:
             reason = f"its columns do not fit together: {error}"

@@ -5,7 +5,7 @@ process may do it (`Scanner`).
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final, Protocol
 
 import msgspec
@@ -14,12 +14,12 @@ import numpy.typing as npt
 
 from logd.format.ascending import distinct
 from logd.format.folding import fold_utf8
+from logd.format.separated import SEPARATOR
 from logd.format.slot_layout import SLOT_BITS, slot_keys
 from logd.query.ast import And, Node, Not, Or, Term, Word, WordKind
 from logd.query.match import matches
 from logd.store.at_hand import NotAtHand
 from logd.store.chunk_reader import ChunkReader
-from logd.store.chunk_values import Templates
 from logd.store.page import Check
 from logd.store.phrases import Gaps, find_phrase, joined, may_be_variable
 from logd.store.scan import WordSearch, candidate_texts, checking
@@ -118,6 +118,7 @@ def scan_chunk(reader: ChunkReader, scan: Scan, check: Check) -> Bools:
 
 def _scan_variables(reader: ChunkReader, word: Word, found: Bools, check: Check) -> None:
     column = reader.messages_column(scan=True)
+    column.codes()
     search = WordSearch(column, word, check)
     for block in range(reader.blocks()):
         check()
@@ -153,9 +154,11 @@ def _scan_phrase(reader: ChunkReader, scan: PhraseScan, found: Bools, check: Che
     whole, gaps = phrase_places(reader, scan.words, scan.codes, check)
     column = reader.messages_column(scan=True)
     if len(whole):
-        sure = np.zeros(len(column.templates().slots), np.bool_)
+        sure = np.zeros(len(column.slots()), np.bool_)
         sure[whole] = True
         np.take(sure, column.codes(), out=found)
+    if scan.blocks is None:
+        column.codes()
     search_of = {word: WordSearch(column, word, check) for gap in gaps for word in gap.words}
     keys = [distinct(slot_keys(gap.templates, gap.slots)) for gap in gaps]
     starts = [(some >> SLOT_BITS, some & _SLOT) for some in keys]
@@ -181,32 +184,38 @@ def phrase_places(
 ) -> tuple[Int64s, list[Gaps]]:
     """(the templates that hold the words, where variables may complete them) among `codes`, None
     for all."""
-    templates = reader.messages_column().templates()
     whole: list[Int64s] = [np.zeros(0, np.int64)]
     gaps: defaultdict[tuple[Word, ...], list[Gaps]] = defaultdict(list)
-    if codes is None:
-        codes = np.arange(len(templates.edges) - 1)
-    for some in _few_at_once(templates, codes, len(words)):
+    for some, texts in _few_at_once(reader.messages_column().template_texts(codes), len(words)):
         check()
-        places = find_phrase(words, templates.separated(some))
+        places = find_phrase(words, SEPARATOR.join(texts))
         whole.append(some[places.whole])
         for gap in places.gaps:
             gaps[gap.words].append(Gaps(gap.words, some[gap.templates], gap.slots))
     return np.concatenate(whole), list(map(joined, gaps.values()))
 
 
-def _few_at_once(templates: Templates, codes: Int64s, words: int) -> Iterator[Int64s]:
-    """The codes in slices, each of one template or of what is soon gone through for a phrase of so
+def _few_at_once(
+    pages: Iterable[tuple[Int64s, list[bytes]]], words: int
+) -> Iterator[tuple[Int64s, list[bytes]]]:
+    """The same codes and templates, each time one or what is soon gone through for a phrase of so
     many words: no other thread runs meanwhile."""
     most = min(_VERIFY_BYTES, _VERIFY_STEPS // words)
-    sizes = templates.edges[codes + 1] - templates.edges[codes]
-    ends = np.cumsum(sizes, dtype=np.int64)
-    start = before = 0
-    while start < len(codes):
-        stop = int(np.searchsorted(ends, before + most, side="right"))
-        stop = min(max(stop, start + 1), start + _VERIFY_TEMPLATES)
-        yield codes[start:stop]
-        start, before = stop, ends.item(stop - 1)
+    codes: list[Int64s] = []
+    texts: list[bytes] = []
+    size = 0
+    for of_page, templates in pages:
+        start = 0
+        for at, template in enumerate(templates):
+            size += len(template)
+            if size > most or len(texts) + at - start == _VERIFY_TEMPLATES:
+                if texts or at > start:
+                    yield np.concatenate([*codes, of_page[start:at]]), texts + templates[start:at]
+                codes, texts, start, size = [], [], at, len(template)
+        codes.append(of_page[start:])
+        texts += templates[start:]
+    if texts:
+        yield np.concatenate(codes), texts
 
 
 def _scan_metas(reader: ChunkReader, term: Term, found: Bools, check: Check) -> None:

@@ -107,16 +107,28 @@ class ChunkSearch:
         return self._words.text_counts(kind, level)
 
     def expand(self, selection: ByText) -> Bools:
+        few = np.flatnonzero(selection.texts)
+        if len(few) == 1 and selection.kind == TEMPLATE:
+            row = self._only_row(few.item(0))
+            if row is not None:
+                mask = np.zeros(self.count, np.bool_)
+                mask[row] = True
+                return mask
         codes = {
             TEMPLATE: self._reader.template_codes,
             SOURCE: self._reader.source_codes,
             TAG_LIST: self._reader.tag_codes,
         }[selection.kind]()
-        few = np.flatnonzero(selection.texts)
         if len(few) == 1:
             alone: Bools = codes == int(few[0])  # of numpy, it would widen the column
             return alone
         return selection.texts.take(codes)
+
+    def _only_row(self, template: int) -> int | None:
+        """Of a template that one row has, where that is quick to find."""
+        if self.text_counts(TEMPLATE, None).item(template) != 1:
+            return None
+        return self._reader.row_of_template(template)
 
     def _targets(self, word: Word) -> Targets:
         """A search asks for a word once a field: it is looked up once."""

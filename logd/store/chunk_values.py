@@ -50,13 +50,6 @@ class Templates:
         starts, stops = self.edges[codes].tolist(), self.edges[codes + 1].tolist()
         return [self.blob[start : stop - 1] for start, stop in zip(starts, stops, strict=True)]
 
-    def separated(self, codes: Rows) -> bytes:
-        """The templates of these ascending codes, at least one, as separated text."""
-        first, last = int(codes[0]), int(codes[-1])
-        if last - first + 1 == len(codes):
-            return self.blob[int(self.edges[first]) : int(self.edges[last + 1]) - 1]
-        return SEPARATOR.join(self.texts(codes))
-
 
 class Times(msgspec.Struct, frozen=True):
     """The times of a chunk, a row each: so many units (`unit_ns`) after its earliest."""

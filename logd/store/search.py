@@ -17,9 +17,10 @@ from logd.format.directory import ChunkRow
 from logd.query.ast import Filter
 from logd.query.cursor import filter_digest
 from logd.store.at_hand import Budget, NotAtHand
-from logd.store.chunk_reader import FEW_ROWS, ChunkReader
+from logd.store.chunk_reader import ChunkReader
 from logd.store.chunk_scans import Scanner, ScanNothing, may_scan
 from logd.store.chunk_search import ChunkSearch
+from logd.store.columns import FEW_ROWS
 from logd.store.index import ProjectIndex
 from logd.store.page import Candidates, Check, Page, runs
 from logd.store.part_search import Matches, PartSearch, Position, SearchPart

@@ -1,6 +1,6 @@
 """A column of texts that is kept as templates and variables: what is decoded of it, on demand."""
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from itertools import chain
 from typing import Any, Final, Protocol, TypeVar, cast
 
@@ -10,14 +10,7 @@ import numpy.typing as npt
 from logd.errors import Corruption
 from logd.format.ascending import distinct
 from logd.format.block_variables import BlockVariables
-from logd.format.chunk import (
-    ChunkHead,
-    Part,
-    PartRef,
-    SplitParts,
-    StoredVariables,
-    decode_variables,
-)
+from logd.format.chunk import ChunkHead, LoadCodes, StoredVariables, decode_variables
 from logd.format.coded_values import (
     CodedClass,
     ValueDictionary,
@@ -25,10 +18,15 @@ from logd.format.coded_values import (
     decode_dictionaries,
 )
 from logd.format.entry_places import EntryPlaces
+from logd.format.part_table import Part, PartRef, SplitParts
+from logd.format.separated import SEPARATOR, edges
+from logd.format.slot_counts import SlotCounts, decode_slot_counts
 from logd.format.slot_layout import SlotLayout
 from logd.format.slot_order import ClassedSlots, SlotOrder
+from logd.format.split_column import PAGE_TEMPLATES
 from logd.format.templates import joined_texts
 from logd.store.chunk_values import Templates, decode_templates
+from logd.store.columns import FEW_BLOCKS
 
 Int64s = npt.NDArray[np.int64]
 Bytes = npt.NDArray[np.uint8]
@@ -36,6 +34,7 @@ Rows = npt.NDArray[np.integer[Any]]
 UInts = npt.NDArray[np.unsignedinteger[Any]]
 
 _FEW_ROWS: Final = 8
+_LARGE_BYTES: Final = 64 << 10
 
 T = TypeVar("T")
 
@@ -46,8 +45,10 @@ class Parts(Protocol):
     def head(self) -> ChunkHead: ...
     def has_part(self, kind: Part) -> bool: ...
     def raw_part(self, kind: Part, block: int = 0) -> tuple[PartRef, bytes]: ...
-    def corrupt(self, kind: Part, error: ValueError) -> Corruption: ...
+    def raw_parts(self, kinds: Sequence[Part], block: int) -> list[tuple[PartRef, bytes]]: ...
+    def corrupt(self, kind: Part, error: Exception) -> Corruption: ...
     def codes(self, kind: Part) -> Rows: ...
+    def codes_of(self, kind: Part, block: int) -> Rows: ...
     def cached(self, key: Hashable, load: Callable[[], tuple[T, int]]) -> T: ...
     def cached_passing(self, key: Hashable, load: Callable[[], tuple[T, int]]) -> T: ...
     def cached_already(self, key: Hashable) -> object | None: ...
@@ -67,10 +68,20 @@ class SplitColumn:
         self._laid_out: tuple[int, SlotLayout] | None = None
         self._placed: tuple[int, EntryPlaces] | None = None
         self._templates: Templates | None = None
+        self._known_head: ChunkHead | None = None
+        self._slot_numbers: UInts | Int64s | None = None
         self._codes: Rows | None = None
+        self._block_codes: tuple[int, Rows] | None = None
         self._slot_order: SlotOrder | None = None
         self._slots: ClassedSlots | None = None
         self._known_values: list[ValueDictionary] | None = None
+
+    @property
+    def _head(self) -> ChunkHead:
+        """Asked for several times a row, so it is not looked up each time."""
+        if self._known_head is None:
+            self._known_head = self._reader.head()
+        return self._known_head
 
     def _of_block(
         self, key: Hashable, block: int, load: Callable[[], tuple[T, int]], *, few: bool = False
@@ -92,12 +103,86 @@ class SplitColumn:
 
     def templates(self) -> Templates:
         def load() -> tuple[Templates, int]:
-            templates = decode_templates(self._reader.raw_part(self._kinds.templates)[1])
+            kind = self._kinds.templates
+            pages = [self._reader.raw_part(kind, page)[1] for page in range(self._pages())]
+            templates = decode_templates(SEPARATOR.join(pages))
             return templates, templates.size_bytes
 
         if self._templates is None:
             self._templates = self._reader.cached(self._kinds.templates, load)
         return self._templates
+
+    def template_texts(self, codes: Int64s | None) -> Iterator[tuple[Int64s, list[bytes]]]:
+        """(codes, the templates of these), page by page: of ascending codes, None for all."""
+        if self._head.has_whole_columns:
+            templates = self.templates()
+            every = np.arange(len(templates.edges) - 1) if codes is None else codes
+            yield every, templates.texts(every)
+            return
+        for page in range(self._pages()):
+            first = page * PAGE_TEMPLATES
+            if codes is None:
+                texts = self._page(page).split(SEPARATOR)
+                yield np.arange(first, first + len(texts)), texts
+                continue
+            low, high = np.searchsorted(codes, [first, first + PAGE_TEMPLATES]).tolist()
+            if low < high:
+                mine = codes[low:high]
+                yield mine, self._some_of_page(page, mine - first)
+
+    def _some_of_page(self, page: int, places: Int64s) -> list[bytes]:
+        """To look for where they begin takes half as long as to cut out all."""
+        texts = self._page(page)
+        try:
+            at = edges(texts, min(len(self.slots()) - page * PAGE_TEMPLATES, PAGE_TEMPLATES))
+        except ValueError as error:
+            raise self._reader.corrupt(self._kinds.templates, error) from None
+        begins, ends = at.take(places).tolist(), at.take(places + 1).tolist()
+        return [texts[begin : end - 1] for begin, end in zip(begins, ends, strict=True)]
+
+    def _pages(self) -> int:
+        if self._head.has_whole_columns:
+            return 1
+        return -(-len(self.slots()) // PAGE_TEMPLATES)
+
+    def _template_texts(self, codes: Sequence[int]) -> list[bytes]:
+        """Of a few. Raises ValueError or IndexError where there is none."""
+        if self._head.has_whole_columns:
+            return list(map(self.templates().text, codes))
+        places = [divmod(code, PAGE_TEMPLATES) for code in codes]
+        return [self._page(page).split(SEPARATOR, at + 1)[at] for page, at in places]
+
+    def _page(self, page: int) -> bytes:
+        """Templates, separated."""
+
+        def load() -> tuple[bytes, int]:
+            _, raw = self._reader.raw_part(self._kinds.templates, page)
+            return raw, len(raw)
+
+        return self._reader.cached_passing((self._kinds.templates, page), load)
+
+    def slots(self) -> UInts | Int64s:
+        """int or uint[templates]: the variables of each."""
+        if self._slot_numbers is None:
+            counts = self.slot_counts()
+            self._slot_numbers = self.templates().slots if counts is None else counts.slots
+        return self._slot_numbers
+
+    def slot_counts(self) -> SlotCounts | None:
+        """None in a chunk that does not store them."""
+        kind, reader = self._kinds.counts, self._reader
+        if self._head.has_whole_columns:
+            return None
+
+        def load() -> tuple[SlotCounts, int]:
+            _, raw = reader.raw_part(kind)
+            try:
+                found = decode_slot_counts(raw, self._head.blocks)
+            except ValueError as error:
+                raise reader.corrupt(kind, error) from None
+            return found, found.size_bytes
+
+        return reader.cached(kind, load)
 
     def codes(self) -> Rows:
         """uint[count]: the template of each row."""
@@ -107,7 +192,11 @@ class SplitColumn:
 
     def _codes_of(self, block: int) -> Rows:
         """uint[rows of the block]: the template of each."""
-        return self.codes()[self._reader.block_rows(block)]
+        if self._codes is not None:
+            return self._codes[self._reader.block_rows(block)]
+        if self._block_codes is None or self._block_codes[0] != block:
+            self._block_codes = block, self._reader.codes_of(self._kinds.codes, block)
+        return self._block_codes[1]
 
     def _classes(self) -> Bytes:
         """uint8[k]: those of the slots of the first templates."""
@@ -123,7 +212,7 @@ class SplitColumn:
     def _order(self) -> SlotOrder:
         def load() -> tuple[SlotOrder, int]:
             try:
-                order = SlotOrder(self.templates().slots, self._classes())
+                order = SlotOrder(self.slots().astype(np.int64, copy=False), self._classes())
             except ValueError as error:
                 raise self._reader.corrupt(self._kinds.classes, error) from None
             return order, order.size_bytes
@@ -153,7 +242,7 @@ class SplitColumn:
 
     def _classed_slots(self) -> ClassedSlots:
         def load() -> tuple[ClassedSlots, int]:
-            slots = ClassedSlots(self.templates().slots, self._classes())
+            slots = ClassedSlots(self.slots(), self._classes())
             return slots, slots.size_bytes
 
         if self._slots is None:
@@ -175,18 +264,13 @@ class SplitColumn:
         kinds, reader = self._kinds, self._reader
 
         def load_codes(classes: Sequence[CodedClass]) -> Sequence[UInts]:
-            try:
-                return decode_codes(reader.raw_part(kinds.value_codes, block)[1], classes)
-            except (IndexError, ValueError) as error:
-                raise reader.corrupt(kinds.value_codes, ValueError(error)) from None
+            return self._decoded_codes(reader.raw_part(kinds.value_codes, block)[1], classes)
 
         def load() -> tuple[BlockVariables, int]:
-            _, lengths = reader.raw_part(kinds.lengths, block)
-            _, data = reader.raw_part(kinds.data, block)
-            stored = StoredVariables(lengths, data, self._dictionaries(), load_codes)
+            stored = self._stored(block, load_codes)
             try:
-                count = int(np.add.reduce(self.templates().slots.take(self._codes_of(block))))
-                found = decode_variables(reader.head().version, stored, count)
+                count = int(np.add.reduce(self.slots().take(self._codes_of(block)), dtype=np.int64))
+                found = decode_variables(self._head.version, stored, count)
             except (IndexError, ValueError) as error:
                 raise reader.corrupt(kinds.lengths, ValueError(error)) from None
             if not self._scan:
@@ -194,6 +278,26 @@ class SplitColumn:
             return found, found.size_bytes
 
         return self._of_block(kinds.data, block, load, few=few)
+
+    def _stored(self, block: int, load_codes: LoadCodes) -> StoredVariables:
+        """`load_codes`: for a scan, which seldom needs them; otherwise they are read with the
+        rest."""
+        kinds, reader, dictionaries = self._kinds, self._reader, self._dictionaries()
+        if self._scan or not dictionaries or self._head.has_whole_columns:
+            _, lengths = reader.raw_part(kinds.lengths, block)
+            _, data = reader.raw_part(kinds.data, block)
+            return StoredVariables(lengths, data, dictionaries, load_codes)
+        parts = reader.raw_parts([kinds.lengths, kinds.value_codes, kinds.data], block)
+        lengths, codes, data = (raw for _, raw in parts)
+        return StoredVariables(
+            lengths, data, dictionaries, lambda classes: self._decoded_codes(codes, classes)
+        )
+
+    def _decoded_codes(self, raw: bytes, classes: Sequence[CodedClass]) -> Sequence[UInts]:
+        try:
+            return decode_codes(raw, classes)
+        except (IndexError, ValueError) as error:
+            raise self._reader.corrupt(self._kinds.value_codes, ValueError(error)) from None
 
     def _dictionaries(self) -> list[ValueDictionary]:
         """Of values; none where the chunk has none."""
@@ -213,10 +317,20 @@ class SplitColumn:
             self._known_values = reader.cached(kind, load)
         return self._known_values
 
+    def read_ahead(self) -> None:
+        """What it takes to find the variables of any row, but for what is large."""
+        self._classed_slots()
+        values = self._head.parts.get((self._kinds.values, 0))
+        if values is not None and values.raw_bytes <= _LARGE_BYTES:
+            self._dictionaries()
+
     def texts(self, rows: Int64s) -> list[bytes]:
         """The texts of rows (ascending)."""
         out: list[bytes] = []
-        for block, within in self._reader.per_block(rows):
+        per_block = self._reader.per_block(rows)
+        if len(per_block) > FEW_BLOCKS:
+            self.codes()
+        for block, within in per_block:
             few = len(within) <= _FEW_ROWS
             out += self._few_texts(block, within) if few else self._many_texts(block, within)
         return out
@@ -239,10 +353,10 @@ class SplitColumn:
         """Without working out where every variable of the block lies."""
         rows = within.tolist()
         try:
-            entries, templates = self._entry_places(block), self.templates()
+            entries = self._entry_places(block)
             places = [entries.positions_of(row) for row in rows]
             variables = self.variables(block, few=True).texts(list(chain.from_iterable(places)))
-            texts = [templates.text(entries.codes.item(row)) for row in rows]
+            texts = self._template_texts([entries.codes.item(row) for row in rows])
             return joined_texts(texts, list(map(len, places)), variables)
         except (IndexError, ValueError) as error:
             raise self._reader.corrupt(self._kinds.lengths, ValueError(error)) from None

@@ -112,6 +112,33 @@ REPEATED_ROWS = tuple(
 )
 """Words and addresses that come again and again."""
 
+PAGED_ROWS = tuple(
+    Row(
+        ts_ns=(1_700_000_003 + (2 * index if index < 700 else 1_400 - index % 5)) * 1_000_000_000,
+        level=(index // 1_100 + (index % 16 == 15)) % 4,
+        message="".join("abcdefghijklmnop"[number >> shift & 15] for shift in (8, 4, 0)),
+        source=f"host {index % 300}",
+        meta=(b'{"id": %d, "user":"u%d"}' if index % 3 else b'{"id": %d, "by":%d}')
+        % (index * index % 997, index % 7),
+    )
+    for index in range(1_400)
+    for number in [index % 1_100]
+)
+"""More templates than a page has, most in one row and some in two, so that no column follows from
+them; times that fall in one block and not in the other; codes of two bytes."""
+
+CHOSEN_ROWS = tuple(
+    Row(
+        ts_ns=1_700_000_009_000_000_000 + 1_000_000 * index,
+        level=3 if index % 10 == 7 else index % 3,
+        message=("connect", "query", "close")[index % 3] + f" {index}",
+        source=f"host {index}",
+        tags=b'["slow"]' if index % 25 == 3 else b"[]",
+    )
+    for index in range(300)
+)
+"""Levels and tags that mostly follow from the template, and a source that never does."""
+
 RECORDS = (IdempotencyRecord(_RETRY, Seq(4099), 3, -1),)
 
 
@@ -146,6 +173,17 @@ def third_chunk() -> BuiltChunk:
     return chunk.build_chunk(batch_of(REPEATED_ROWS), first_seq, block_entries=400)
 
 
+def fourth_chunk() -> BuiltChunk:
+    first_seq = Seq(FIRST_SEQ + len(ROWS) + len(MORE_ROWS) + len(REPEATED_ROWS))
+    return chunk.build_chunk(batch_of(PAGED_ROWS), first_seq, block_entries=700)
+
+
+def fifth_chunk() -> BuiltChunk:
+    earlier = (ROWS, MORE_ROWS, REPEATED_ROWS, PAGED_ROWS)
+    first_seq = Seq(FIRST_SEQ + sum(map(len, earlier)))
+    return chunk.build_chunk(batch_of(CHOSEN_ROWS), first_seq, block_entries=128)
+
+
 def _wal() -> bytes:
     frames = b"".join(buffer for frame in FRAMES for buffer in wal.encode_frame(frame))
     return wal.encode_header(PROJECT, FIRST_SEQ) + frames
@@ -153,7 +191,8 @@ def _wal() -> bytes:
 
 def _segment() -> bytes:
     header = segment.encode_header(PROJECT, FIRST_SEQ, CREATED_NS)
-    return header + built_chunk().data + second_chunk().data + third_chunk().data
+    chunks = [built_chunk(), second_chunk(), third_chunk(), fourth_chunk(), fifth_chunk()]
+    return header + b"".join([each.data for each in chunks])
 
 
 FILES: dict[str, Callable[[], bytes]] = {

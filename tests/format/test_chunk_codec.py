@@ -21,12 +21,12 @@ from logd.format.chunk import (
     MAX_ENTRIES,
     VERSION,
     IdempotencyRecord,
-    Part,
     build_chunk,
     decode_head,
     decode_records,
     head_size,
 )
+from logd.format.part_table import Part
 from logd.format.wal import Idempotency
 
 DAY_NS = 86_400_000_000_000
@@ -76,13 +76,41 @@ def test_blocks_may_be_full_or_not(count: int) -> None:
     assert DecodedChunk(chunk_of(some)).rows == some
 
 
+OF_BLOCKS = {
+    Part.TIMES, Part.TEMPLATE_CODES, Part.VAR_LENGTHS, Part.VAR_DATA,
+}  # fmt: skip
+OF_COLUMNS = {Part.LEVELS, Part.SOURCE_CODES, Part.TAG_CODES}
+OF_SPLIT_METAS = {Part.META_LENGTHS, Part.META_DATA}
+
+
 @pytest.mark.parametrize("count", [1, 7, 8, 9, 16, 17])
 def test_every_block_has_its_parts(count: int) -> None:
     chunk = DecodedChunk(chunk_of(typical_rows(count), block_entries=8))
-    for kind in (Part.VAR_LENGTHS, Part.VAR_DATA):
+    columns = {Part.ROW_CHOICES} if (Part.CHOICES, 0) in chunk.raw else set()
+    columns |= {kind for kind in OF_COLUMNS if (kind, 0) in chunk.raw}
+    assert columns >= {Part.ROW_CHOICES} or columns == OF_COLUMNS
+    for kind in OF_BLOCKS | columns | {Part.METAS}:
         blocks = {block for known, block in chunk.head.parts if known == kind}
         assert blocks == set(range(-(-count // 8)))
     assert chunk.rows == typical_rows(count)
+
+
+def test_what_is_there_once_comes_first_and_then_block_by_block_what_each_has() -> None:
+    """Whoever reads a row reads most of what its block has: at once, where it lies together."""
+    some = [
+        Row(message=f"user {n}", meta=b'{"id":%d,"of":"u%d"}' % (n * n * 7919 % 99_991, n))
+        for n in range(750)
+    ]
+    head = build_chunk(batch_of(some), Seq(7), records(2), block_entries=250).head
+    keys = [key for key, _ in sorted(head.parts.items(), key=lambda part: part[1].offset)]
+    of_blocks = [key for key in keys if (key[0], 2) in head.parts]
+    expected = OF_BLOCKS | OF_SPLIT_METAS | {Part.ROW_CHOICES}
+    assert {kind for kind, _ in of_blocks} >= expected
+    once = keys[: -len(of_blocks)]
+    assert {Part.IDEMPOTENCY, Part.CHOICES, Part.TEMPLATES} <= {kind for kind, _ in once}
+    assert {block for _, block in once} == {0}
+    assert keys == once + of_blocks == list(head.parts)
+    assert [block for _, block in of_blocks] == sorted(block for _, block in of_blocks)
 
 
 def test_a_full_chunk_may_have_a_template_for_each_entry() -> None:
@@ -93,6 +121,34 @@ def test_a_full_chunk_may_have_a_template_for_each_entry() -> None:
     ]
     chunk = DecodedChunk(chunk_of(some))
     assert len(chunk.templates) == MAX_ENTRIES
+    assert chunk.rows == some
+
+
+@pytest.mark.parametrize(
+    ("templates", "pages"), [(1, 1), (1023, 1), (1024, 1), (1025, 2), (2049, 3)]
+)
+def test_templates_are_in_pages(templates: int, pages: int) -> None:
+    """Of metas too, which are as many texts here."""
+    words = [
+        "".join("abcdefghijklmnop"[n >> shift & 15] for shift in (8, 4, 0)) for n in range(2049)
+    ]
+    some = [
+        Row(message=f"{word} {index}", meta=b'{"%s":%d,"n":%d}' % (word.encode(), index, n))
+        for index, word in enumerate(words[:templates] * (2 if templates > 1 else 900))
+        for n in [index * index * 7919 % 99_991]
+    ]
+    chunk = DecodedChunk(chunk_of(some))
+    assert chunk.rows == some
+    for kind in (Part.TEMPLATES, Part.META_TEMPLATES):
+        numbers = [number for known, number in chunk.head.parts if known == kind]
+        assert numbers == list(range(pages))
+    assert chunk.raw[Part.TEMPLATES, pages - 1].count(b"\xfe") == (templates - 1) % 1024
+
+
+def test_templates_that_are_empty_have_pages() -> None:
+    some = [Row(message="")] * 3
+    chunk = DecodedChunk(chunk_of(some, block_entries=2))
+    assert chunk.raw[Part.TEMPLATES, 0] == b""
     assert chunk.rows == some
 
 

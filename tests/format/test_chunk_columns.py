@@ -1,3 +1,4 @@
+import itertools
 from collections.abc import Callable
 
 import numpy as np
@@ -9,17 +10,11 @@ from format_samples import (
     Row,
     batch_of,
 )
-from zstd_blocks import count_blocks
 
 from logd.entry import Seq
-from logd.format.chunk import (
-    BLOCK_ENTRIES,
-    BY_TEMPLATE,
-    MAX_ENTRIES,
-    ZIGZAG,
-    Part,
-    build_chunk,
-)
+from logd.format.chunk import BLOCK_ENTRIES, MAX_ENTRIES, build_chunk
+from logd.format.part_table import Part
+from logd.format.time_steps import ZIGZAG
 
 DAY_NS = 86_400_000_000_000
 
@@ -31,16 +26,15 @@ def chunk_of(some: list[Row], block_entries: int = BLOCK_ENTRIES) -> bytes:
 # ---------------------------------------------------------------- metas
 
 
-def metas_chunk(metas: list[bytes]) -> DecodedChunk:
-    chunk = DecodedChunk(chunk_of([Row(meta=meta) for meta in metas], block_entries=64))
+def metas_chunk(metas: list[bytes], block_entries: int = 64) -> DecodedChunk:
+    chunk = DecodedChunk(chunk_of([Row(meta=meta) for meta in metas], block_entries))
     assert [row.meta for row in chunk.rows] == metas
     return chunk
 
 
 def test_metas_of_one_shape_are_templates_and_variables() -> None:
-    chunk = metas_chunk([
-        b'{"id": %d, "user":"u%d", "ms":[%d]}' % (n, n % 7, n * n % 100) for n in range(200)
-    ])  # fmt: skip
+    metas = [b'{"id": %d, "user":"u%d", "ms":[%d]}' % (n, n % 7, n * n % 100) for n in range(800)]
+    chunk = metas_chunk(metas, block_entries=256)
     assert chunk.raw[Part.META_TEMPLATES, 0] == b'{"id": \xff, "user":"\xff", "ms":[\xff]}'
     assert {block for kind, block in chunk.raw if kind == Part.META_DATA} == {0, 1, 2, 3}
     assert (Part.METAS, 0) not in chunk.raw
@@ -67,8 +61,8 @@ def test_metas_that_change_their_shape_come_back() -> None:
 # ---------------------------------------------------------------- times
 
 
-def times_chunk(*ts_ns: int) -> DecodedChunk:
-    return DecodedChunk(chunk_of([Row(ts_ns=ts) for ts in ts_ns]))
+def times_chunk(*ts_ns: int, block_entries: int = BLOCK_ENTRIES) -> DecodedChunk:
+    return DecodedChunk(chunk_of([Row(ts_ns=ts) for ts in ts_ns], block_entries))
 
 
 @pytest.mark.parametrize(
@@ -85,8 +79,9 @@ def times_chunk(*ts_ns: int) -> DecodedChunk:
         (5, 4, 3, 2, 1, 0, -1, -2),
     ],
 )
-def test_any_times_may_follow_each_other(times: tuple[int, ...]) -> None:
-    chunk = times_chunk(*times)
+@pytest.mark.parametrize("block_entries", [1, 2, 3, 100])
+def test_any_times_may_follow_each_other(times: tuple[int, ...], block_entries: int) -> None:
+    chunk = times_chunk(*times, block_entries=block_entries)
     assert [row.ts_ns for row in chunk.rows] == list(times)
     assert (chunk.head.min_ts_ns, chunk.head.max_ts_ns) == (min(times), max(times))
 
@@ -102,35 +97,98 @@ def test_times_are_stored_in_the_largest_unit_that_holds_them(unit: int, exponen
     assert [row.ts_ns - 17 for row in falling.rows] == [3 * unit, 0, unit]
 
 
+def test_a_block_says_whether_its_own_times_fall() -> None:
+    times = [100, 200, 300, 50, 40, 60, 70, 80, 90, 10]
+    chunk = times_chunk(*times, block_entries=3)
+    assert [chunk.encoding(Part.TIMES, block) for block in range(4)] == [0, ZIGZAG, 0, 0]
+    assert [row.ts_ns for row in chunk.rows] == times
+
+
+def test_all_blocks_have_the_unit_of_the_chunk() -> None:
+    chunk = times_chunk(0, 5_000_000, 7_000_000, 7_000_001_000, block_entries=2)
+    assert [chunk.encoding(Part.TIMES, block) for block in range(2)] == [3, 3]
+
+
+def test_a_block_says_where_it_begins() -> None:
+    """So that nothing is read of the blocks before it; the first row's difference is 0."""
+    chunk = times_chunk(1_000, 1_001, 1_300, 1_303, 900, 904, block_entries=2)
+    begins = [int.from_bytes(raw[:8], "little") for raw in chunk.of_blocks(Part.TIMES)]
+    assert begins == [100, 400, 0]
+    assert [raw[8:] for raw in chunk.of_blocks(Part.TIMES)] == [b"\0\1", b"\0\3", b"\0\4"]
+
+
 def test_equal_times_cost_a_byte_each() -> None:
     chunk = times_chunk(*[INT64_MIN] * 100)
-    assert chunk.raw[Part.TIMES, 0] == bytes(100)
+    assert chunk.raw[Part.TIMES, 0] == bytes(8 + 100)
+
+
+def test_a_time_that_is_far_away_widens_its_own_block_only() -> None:
+    times = [*range(100), 2**62, *range(100)]
+    chunk = times_chunk(*times, block_entries=67)
+    assert [len(raw) for raw in chunk.of_blocks(Part.TIMES)] == [8 + 67, 8 + 8 * 67, 8 + 67]
+    assert [row.ts_ns for row in chunk.rows] == times
 
 
 # ---------------------------------------------------------------- code columns
 
 
-def alternating_chunk(source_of: Callable[[int], str]) -> tuple[DecodedChunk, list[Row]]:
-    """300 entries in which three templates alternate at random."""
+def alternating_chunk(source_of: Callable[[int, int], str]) -> tuple[DecodedChunk, list[Row]]:
+    """300 entries in which three templates alternate at random, in blocks of 100."""
     random = np.random.default_rng(3).integers(0, 3, 300).tolist()
     words = ["connect", "query", "close"]
     some = [
-        Row(message=f"{words[kind]} {index}", source=source_of(kind), level=kind)
+        Row(
+            message=f"{words[kind]} {index}",
+            source=source_of(kind, index),
+            tags=b'["%d"]' % (kind // 2),
+            level=kind,
+        )
         for index, kind in enumerate(random)
     ]
-    return DecodedChunk(chunk_of(some)), some
+    return DecodedChunk(chunk_of(some, block_entries=100)), some
 
 
-def test_columns_that_follow_the_template_are_sorted_by_it() -> None:
-    chunk, some = alternating_chunk(lambda kind: f"source {kind}")
-    assert chunk.encoding(Part.SOURCE_CODES) == BY_TEMPLATE
-    assert chunk.encoding(Part.LEVELS) == BY_TEMPLATE
+CHOSEN = (Part.LEVELS, Part.SOURCE_CODES, Part.TAG_CODES)
+
+
+def test_columns_that_follow_the_template_cost_next_to_nothing() -> None:
+    chunk, some = alternating_chunk(lambda kind, _: f"source {kind}")
+    assert chunk.of_blocks(Part.ROW_CHOICES) == [bytes(100)] * 3
+    assert all(chunk.head.parts[Part.ROW_CHOICES, block].stored_bytes < 20 for block in range(3))
+    assert not {(kind, 0) for kind in CHOSEN} & chunk.raw.keys()
     assert chunk.rows == some
 
 
-def test_other_columns_stay_in_the_order_of_the_rows() -> None:
-    chunk, some = alternating_chunk(lambda kind: "source")
-    assert chunk.encoding(Part.SOURCE_CODES) == 0
+def test_columns_that_are_all_one_follow_the_template_too() -> None:
+    chunk, some = alternating_chunk(lambda kind, index: "source")
+    assert chunk.of_blocks(Part.ROW_CHOICES) == [bytes(100)] * 3
+    assert chunk.rows == some
+
+
+def test_other_columns_have_choices_in_the_order_of_the_rows() -> None:
+    """What comes most often with a template is the first of its choices."""
+    chunk, some = alternating_chunk(lambda kind, index: f"{kind} {index % 10 == 7}")
+    rare = [[int(index % 10 == 7) for index in range(100)]] * 3
+    assert chunk.stored_codes(Part.ROW_CHOICES) == rare
+    assert chunk.rows == some
+
+
+def test_a_column_of_very_many_codes_is_no_choice() -> None:
+    """It would make those of the others different in every row."""
+    chunk, some = alternating_chunk(lambda kind, index: f"host {index}")
+    assert chunk.of_blocks(Part.ROW_CHOICES) == [bytes(100)] * 3
+    codes = [code for block in chunk.stored_codes(Part.SOURCE_CODES) for code in block]
+    assert codes == list(range(300))
+    assert (Part.LEVELS, 0) not in chunk.raw
+    assert chunk.rows == some
+
+
+def test_where_each_row_has_a_template_of_its_own_there_are_no_choices() -> None:
+    some = [Row(message="a" * (index + 1), level=index % 4) for index in range(300)]
+    chunk = DecodedChunk(chunk_of(some, block_entries=100))
+    assert not {(Part.CHOICES, 0), (Part.ROW_CHOICES, 0)} & chunk.raw.keys()
+    levels = [level for block in chunk.stored_codes(Part.LEVELS) for level in block]
+    assert levels == [row.level for row in some]
     assert chunk.rows == some
 
 
@@ -145,26 +203,33 @@ def tagged(templates: int, count: int, sizes: int) -> list[Row]:
 
 
 @pytest.mark.parametrize(
-    ("templates", "count", "blocks"),
-    [(1, 5000, 1), (2, 6000, 2), (5, 5 * 600, 5), (5, 5 * 511, 1), (2, 1300, 2)],
+    ("templates", "count", "sizes"),
+    [(1, 5000, 11), (2, 6000, 300), (5, 5 * 600, 11), (100, 3000, 11), (300, 6000, 3)],
 )
-def test_large_templates_have_statistics_of_their_own(
-    templates: int, count: int, blocks: int
+def test_choices_are_as_few_as_the_codes_of_a_template(
+    templates: int, count: int, sizes: int
 ) -> None:
-    some = tagged(templates, count, 11)
-    data = chunk_of(some)
-    chunk = DecodedChunk(data)
+    """Not as many as all templates have together: of those there may be a hundred times more."""
+    some = tagged(templates, count, sizes)
+    chunk = DecodedChunk(chunk_of(some))
     assert chunk.rows == some
-    assert chunk.encoding(Part.TAG_CODES) == (BY_TEMPLATE if blocks > 1 else 0)
-    part = chunk.head.parts[Part.TAG_CODES, 0]
-    assert count_blocks(data[part.offset : part.offset + part.stored_bytes]) == blocks
+    choices = list(itertools.chain(*chunk.stored_codes(Part.ROW_CHOICES)))
+    assert set(choices) <= set(range(sizes))
+    often = np.bincount(choices)
+    assert often.argmax() == 0
 
 
-def test_what_does_not_differ_by_template_is_one_piece() -> None:
-    some = [Row(message="ab"[index % 2], level=index // 2 % 2) for index in range(4000)]
-    data = chunk_of(some)
-    part = DecodedChunk(data).head.parts[Part.LEVELS, 0]
-    assert count_blocks(data[part.offset : part.offset + part.stored_bytes]) == 1
+def test_metas_of_a_shape_that_follows_the_message_cost_no_codes() -> None:
+    words = ["connect", "query", "close"]
+    some = [
+        Row(message=f"{words[n % 3]} {n}", meta=b'{"%s":%d,"n":%d}' % (b"key" * (n % 3), n, n))
+        for n in range(300)
+    ]
+    chunk = DecodedChunk(chunk_of(some, block_entries=100))
+    assert len(chunk.raw[Part.META_TEMPLATES, 0].split(b"\xfe")) == 3
+    assert chunk.of_blocks(Part.ROW_CHOICES) == [bytes(100)] * 3
+    assert (Part.META_CODES, 0) not in chunk.raw
+    assert chunk.rows == some
 
 
 def test_a_column_may_hold_more_than_65535_distinct_texts() -> None:

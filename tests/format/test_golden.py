@@ -1,5 +1,6 @@
 """Files as they were written when their format's version was made. See `tests/golden/README.md`."""
 
+import itertools
 import re
 import struct
 from pathlib import Path
@@ -13,10 +14,12 @@ from paged_values import PagedValue
 
 from logd.format import pages, postings, segment, vocabulary, wal
 from logd.format.body import decode_body
-from logd.format.chunk import BY_TEMPLATE, ZIGZAG, Part
+from logd.format.chunk import BY_TEMPLATE
 from logd.format.chunk import VERSION as CHUNK_VERSION
 from logd.format.directory import decode_row
+from logd.format.part_table import Part
 from logd.format.postings import CandidateBlocks, PostingList, PostingsIndex
+from logd.format.time_steps import ZIGZAG
 from logd.format.vocabulary import SOURCE, TAG_LIST, TEMPLATE, VocabularyIndex
 from logd.format.wal_columns import decode_columns
 
@@ -99,10 +102,12 @@ def test_a_stored_segment_is_read(path: Path) -> None:
     assert (header.project, header.first_seq) == (PROJECT, golden.FIRST_SEQ)
     assert header.created_ns == golden.CREATED_NS
     first, second, *more = chunks_of(data)
-    assert len(more) == (header.version > 1)
-    for third in more:
-        assert tuple(third.rows) == golden.REPEATED_ROWS
-        assert third.head.first_seq == second.head.next_seq
+    assert {chunk.head.version for chunk in (first, second, *more)} == {header.version}
+    added = [golden.REPEATED_ROWS, golden.PAGED_ROWS, golden.CHOSEN_ROWS]
+    added = added[: {1: 0, 2: 1}.get(header.version, len(added))]
+    assert [tuple(chunk.rows) for chunk in more] == added
+    for before, after in itertools.pairwise([second, *more]):
+        assert after.head.first_seq == before.head.next_seq
     assert tuple(first.rows) == golden.ROWS
     assert tuple(first.records) == golden.RECORDS
     assert first.head.first_seq == golden.FIRST_SEQ
@@ -112,14 +117,47 @@ def test_a_stored_segment_is_read(path: Path) -> None:
     assert second.head.first_seq == first.head.next_seq
 
 
-def test_the_golden_chunks_use_every_encoding() -> None:
+def parts_of(version: int) -> list[tuple[Part, int, int]]:
+    """(kind, block, encoding) of all parts of the golden chunks of a version."""
+    (path,) = (path for path in stored("segment") if path.name.endswith(f"-chunk.v{version}"))
+    return [
+        (Part(kind), block, part.encoding)
+        for chunk in chunks_of(path.read_bytes())
+        for (kind, block), part in chunk.head.parts.items()
+    ]
+
+
+def encodings_of(version: int, kind: Part) -> set[int]:
+    return {encoding for known, _, encoding in parts_of(version) if known == kind}
+
+
+def test_the_golden_chunks_use_every_part_and_every_encoding() -> None:
+    parts = parts_of(CHUNK_VERSION)
+    assert {kind for kind, _, _ in parts} == set(Part)
+    assert encodings_of(CHUNK_VERSION, Part.TIMES) == {3, 6, 6 + ZIGZAG, 9, 9 + ZIGZAG}
+    assert {encoding for kind, _, encoding in parts if kind != Part.TIMES} == {0}
+
+
+def test_a_golden_chunk_has_templates_on_a_second_page() -> None:
+    pages_of = [number for kind, number, _ in parts_of(CHUNK_VERSION) if kind == Part.TEMPLATES]
+    assert max(pages_of) == 1
+
+
+def test_a_golden_chunk_has_choices_and_a_column_beside_them() -> None:
+    """Where all were 0, a reader that takes no notice of them would read the same."""
     (name,) = (name for name in golden.FILES if name.startswith("segment"))
-    parts = [part for chunk in chunks_of(newest(name)) for part in chunk.head.parts.items()]
-    assert {kind for (kind, _), _ in parts} == set(Part)
-    times = {part.encoding for (kind, _), part in parts if kind == Part.TIMES}
-    assert times == {3, 6 + ZIGZAG}
-    levels = {part.encoding for (kind, _), part in parts if kind == Part.LEVELS}
-    assert levels == {0, BY_TEMPLATE}
+    chunk = chunks_of(newest(name))[-1]
+    assert {choice for block in chunk.stored_codes(Part.ROW_CHOICES) for choice in block} > {0, 1}
+    assert (Part.SOURCE_CODES, 0) in chunk.raw
+    assert (Part.LEVELS, 0) not in chunk.raw
+
+
+def test_the_golden_chunks_of_version_2_use_every_encoding_of_theirs() -> None:
+    """Nothing writes columns sorted by template any more: that they are read is seen here."""
+    newer = {Part.CHOICES, Part.ROW_CHOICES, Part.SLOT_COUNTS, Part.META_SLOT_COUNTS}
+    assert {kind for kind, _, _ in parts_of(2)} == set(Part) - newer
+    assert encodings_of(2, Part.TIMES) == {3, 6 + ZIGZAG}
+    assert encodings_of(2, Part.LEVELS) == {0, BY_TEMPLATE}
 
 
 @pytest.mark.parametrize("path", index_values("vocabulary"), ids=lambda path: path.name)

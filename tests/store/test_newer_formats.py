@@ -11,6 +11,7 @@ import pytest
 from store_world import World, entries, new_world
 
 from logd.errors import UnsupportedFormat
+from logd.format import segment
 from logd.store.check import check_store
 from logd.store.layout import DataLayout
 
@@ -36,7 +37,7 @@ def newer_wal(world: World) -> None:
 
 def newer_segment(world: World) -> None:
     path = sorted(world.layout.segments.iterdir())[0]
-    path.write_bytes(with_version(path.read_bytes(), 56, 3))
+    path.write_bytes(with_version(path.read_bytes(), 56, segment.VERSION + 1))
 
 
 def newer_index(world: World) -> None:
@@ -72,7 +73,7 @@ def contents(root: Path) -> dict[str, bytes]:
         (newer_directory, "format 2"),
         (strange_directory, "something else"),
         (newer_wal, "WAL format 3"),
-        (newer_segment, "segment format 3"),
+        (newer_segment, f"segment format {segment.VERSION + 1}"),
         (newer_index, "index format 2"),
     ],
 )

@@ -8,7 +8,7 @@ import pytest
 from frozen_answers import assert_finds, assert_finds_what_is_said, assert_worth_asking
 from store_world import World, entry, new_world
 
-from logd.format.chunk import Part
+from logd.format.part_table import Part
 from logd.query.match import matches
 from logd.query.syntax import parse_search
 from logd.store.check import check_store

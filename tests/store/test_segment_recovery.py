@@ -8,6 +8,7 @@ import msgspec
 import pytest
 from store_world import TINY, World, ask, entries, entry, new_world
 
+from logd.format.part_table import Part
 from logd.format.segment import HEADER_BYTES
 from logd.store.files import OsFile
 from logd.store.project import Project
@@ -373,10 +374,11 @@ def test_damaged_idempotency_records_do_not_keep_a_project_closed() -> None:
     with new_world() as world:
         world.commit([world.request(entries("a", 3), "key")])
         world.project.freeze()
-        row = world.project.snapshot().chunks[0].row
+        chunk = world.project.snapshot().chunks[0]
+        at = chunk.row.offset + chunk.head().parts[Part.IDEMPOTENCY, 0].offset
         world.crash()
         (path,) = segments(world)
-        change(path, row.end - 1)  # the records come last
+        change(path, at)
         assert world.open().damage
         assert [e.seq for e in ask(world.project.snapshot()).entries] == [2, 1, 0]
 

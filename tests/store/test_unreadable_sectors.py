@@ -11,7 +11,7 @@ import pytest
 from store_world import World, ask, entry, new_world
 
 from logd.errors import Corruption
-from logd.format.chunk import Part
+from logd.format.part_table import Part
 from logd.store.files import OsFile
 from logd.store.limits import StoreLimits
 from logd.store.search import entry_at

@@ -1,0 +1,141 @@
+"""What a daemon reads before anybody asks: the newest chunks of its projects, if these are few."""
+
+import json
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+from live_daemon import Daemon, DaemonFactory
+from waiting import until
+
+from logd.entry import Seq
+from logd.errors import Corruption
+from logd.store.chunk_reader import ChunkReader
+from logd.store.project import Project
+
+CHUNK_ENTRIES = 64
+CHUNKS = 3
+LARGE_CACHE = 16 << 20
+SMALL_CACHE = 1 << 20
+
+
+class Seen:
+    """Which projects were opened, and which chunks were read ahead, in order."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.opened: list[str] = []
+        self.chunks: list[Seq] = []
+        self.damaged: Seq | None = None
+        read_ahead, init = ChunkReader.read_ahead, Project.__init__
+
+        def reading(chunk: ChunkReader) -> None:
+            self.chunks.append(chunk.first_seq)
+            if chunk.first_seq == self.damaged:
+                raise Corruption(Path("a.seg"), 0, "damaged on purpose")
+            read_ahead(chunk)
+
+        def opening(project: Project, *of_project: Any) -> None:
+            init(project, *of_project)
+            self.opened.append(project.project)
+
+        monkeypatch.setattr(ChunkReader, "read_ahead", reading)
+        monkeypatch.setattr(Project, "__init__", opening)
+
+    def forget(self) -> None:
+        self.opened.clear()
+        self.chunks.clear()
+
+
+@pytest.fixture
+def seen(monkeypatch: pytest.MonkeyPatch) -> Seen:
+    return Seen(monkeypatch)
+
+
+async def fill(daemon: Daemon) -> None:
+    """So many chunks of the daemon's project."""
+    for number in range(CHUNKS):
+        words = [f"word{number} {index}" for index in range(CHUNK_ENTRIES)]
+        entries = [daemon.entry(message=message) for message in words]
+        stored = await daemon.call("POST", "/v1/ingest", daemon.key, json=entries)
+        assert stored.status_code == 200
+        await until(partial(_is_frozen, daemon))
+
+
+def _is_frozen(daemon: Daemon) -> bool:
+    project = daemon.data / "projects" / daemon.project
+    return any((project / "segments").iterdir()) and not any((project / "wal").iterdir())
+
+
+async def found(daemon: Daemon, search: str) -> int:
+    path = f"/v1/projects/{daemon.project}/logs"
+    answer = await daemon.call("GET", path, daemon.key, params={"search": search})
+    assert answer.status_code == 200
+    return int(json.loads(answer.content)["total"])
+
+
+async def test_a_start_reads_the_newest_chunks_first(
+    make_daemon: DaemonFactory, tmp_path: Path, seen: Seen
+) -> None:
+    options = {"chunk_entries": CHUNK_ENTRIES, "cache_bytes": LARGE_CACHE}
+    async with make_daemon(tmp_path / "data", **options) as daemon:
+        await fill(daemon)
+        project = daemon.project
+    seen.forget()
+    async with make_daemon(tmp_path / "data", **options) as daemon:
+        await until(lambda: len(seen.chunks) == CHUNKS)
+        assert seen.opened == [project]
+        assert seen.chunks == sorted(seen.chunks, reverse=True)
+        assert await found(daemon, "word1") == CHUNK_ENTRIES
+
+
+async def test_a_damaged_chunk_does_not_keep_the_others_from_being_read(
+    make_daemon: DaemonFactory,
+    tmp_path: Path,
+    seen: Seen,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    options = {"chunk_entries": CHUNK_ENTRIES, "cache_bytes": LARGE_CACHE}
+    async with make_daemon(tmp_path / "data", **options) as daemon:
+        await fill(daemon)
+    seen.forget()
+    seen.damaged = Seq(CHUNK_ENTRIES)
+    async with make_daemon(tmp_path / "data", **options) as daemon:
+        await until(lambda: len(seen.chunks) == CHUNKS)
+        assert await found(daemon, "word2") == CHUNK_ENTRIES
+    assert "damaged on purpose" in caplog.text
+
+
+async def test_nothing_is_read_ahead_into_a_small_cache(
+    make_daemon: DaemonFactory, tmp_path: Path, seen: Seen
+) -> None:
+    options = {"chunk_entries": CHUNK_ENTRIES, "cache_bytes": SMALL_CACHE}
+    async with make_daemon(tmp_path / "data", **options) as daemon:
+        await fill(daemon)
+    seen.forget()
+    async with make_daemon(tmp_path / "data", **options) as daemon:
+        assert await found(daemon, "word0") == CHUNK_ENTRIES
+        assert seen.chunks == []
+
+
+async def test_of_many_projects_none_is_opened_before_somebody_comes(
+    make_daemon: DaemonFactory, tmp_path: Path, seen: Seen
+) -> None:
+    options = {"chunk_entries": CHUNK_ENTRIES, "cache_bytes": LARGE_CACHE}
+    async with make_daemon(tmp_path / "data", **options) as daemon:
+        await fill(daemon)
+        for number in range(4):
+            path = f"/v1/orgs/{daemon.org}/projects"
+            made = await daemon.call("POST", path, daemon.admin, json={"name": f"P {number}"})
+            entry = daemon.entry(projectId=made.json()["id"])
+            path = f"/v1/projects/{made.json()['id']}/keys"
+            key = (await daemon.call("POST", path, daemon.admin, json={"name": "k"})).json()["key"]
+            assert (await daemon.call("POST", "/v1/ingest", key, json=[entry])).status_code == 200
+        project = daemon.project
+    seen.forget()
+    async with make_daemon(tmp_path / "data", **options) as daemon:
+        assert (await daemon.call("GET", "/readyz")).status_code == 200
+        assert seen.opened == []
+        assert await found(daemon, "word0") == CHUNK_ENTRIES
+        assert seen.opened == [project]
+        await until(lambda: len(seen.chunks) == CHUNKS)
