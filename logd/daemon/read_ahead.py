@@ -14,7 +14,7 @@ import trio
 from logd.daemon.desk import Desk
 from logd.daemon.threads import WorkPool
 from logd.entry import ProjectId
-from logd.errors import Corruption, LogdError, Overloaded, StorageFailed
+from logd.errors import Cancelled, Corruption, LogdError, Overloaded, StorageFailed
 from logd.store.chunk_reader import ChunkReader
 from logd.store.index import ProjectIndex
 from logd.store.page import Check
@@ -47,11 +47,21 @@ class ReadAhead:
         `stop`."""
         try:
             with self._opening:
-                projects = self._store.stored() if self._most_bytes else []
-                for project in projects if len(projects) <= _FEW_PROJECTS else []:
+                for project in self._few_projects():
                     await self._open(project, open_project)
         finally:
             self._opened.set()
+
+    def _few_projects(self) -> list[ProjectId]:
+        """Of a store that has more, or a small cache, none."""
+        if not self._most_bytes:
+            return []
+        try:
+            projects = self._store.stored()
+        except OSError as error:  # whoever asks for one of them is told
+            _log.warning("no project was opened ahead: %s", error)
+            return []
+        return projects if len(projects) <= _FEW_PROJECTS else []
 
     async def _open(
         self, project: ProjectId, open_project: Callable[[ProjectId], Awaitable[object]]
@@ -61,6 +71,8 @@ class ReadAhead:
             await open_project(project)
         except LogdError as error:  # whoever asks for it is told
             _log.warning("project %s was not opened ahead: %s", project, error)
+        except Exception:  # noqa: BLE001  # nobody waits: it must not end the daemon
+            _log.exception("project %s was not opened ahead", project)
 
     async def stop(self) -> None:
         """No project is being opened when this returns."""
@@ -83,7 +95,10 @@ class ReadAhead:
                     await self._threads.run_cancellable(step, flag)
             except Corruption as error:  # whoever asks for it is told that it is missing
                 _log.warning("project %s: not read ahead: %s", desk.project_id, error)
-            except (Overloaded, StorageFailed):  # no thread, or no project any more
+            except (Cancelled, Overloaded, StorageFailed):  # no thread, or no project any more
+                return
+            except Exception:  # noqa: BLE001  # as above
+                _log.exception("project %s: not read ahead", desk.project_id)
                 return
 
 

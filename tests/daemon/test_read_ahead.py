@@ -26,13 +26,13 @@ class Seen:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.opened: list[str] = []
         self.chunks: list[Seq] = []
-        self.damaged: Seq | None = None
+        self.fault: Exception | None = None
         read_ahead, init = ChunkReader.read_ahead, Project.__init__
 
         def reading(chunk: ChunkReader) -> None:
             self.chunks.append(chunk.first_seq)
-            if chunk.first_seq == self.damaged:
-                raise Corruption(Path("a.seg"), 0, "damaged on purpose")
+            if self.fault is not None and chunk.first_seq == CHUNK_ENTRIES:
+                raise self.fault
             read_ahead(chunk)
 
         def opening(project: Project, *of_project: Any) -> None:
@@ -99,11 +99,49 @@ async def test_a_damaged_chunk_does_not_keep_the_others_from_being_read(
     async with make_daemon(tmp_path / "data", **options) as daemon:
         await fill(daemon)
     seen.forget()
-    seen.damaged = Seq(CHUNK_ENTRIES)
+    seen.fault = Corruption(Path("a.seg"), 0, "damaged on purpose")
     async with make_daemon(tmp_path / "data", **options) as daemon:
         await until(lambda: len(seen.chunks) == CHUNKS)
         assert await found(daemon, "word2") == CHUNK_ENTRIES
     assert "damaged on purpose" in caplog.text
+
+
+async def test_what_nobody_foresaw_ends_the_reading_and_not_the_daemon(
+    make_daemon: DaemonFactory,
+    tmp_path: Path,
+    seen: Seen,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    options = {"chunk_entries": CHUNK_ENTRIES, "cache_bytes": LARGE_CACHE}
+    async with make_daemon(tmp_path / "data", **options) as daemon:
+        await fill(daemon)
+    seen.forget()
+    seen.fault = MemoryError("short on purpose")
+    async with make_daemon(tmp_path / "data", **options) as daemon:
+        await until(lambda: "short on purpose" in caplog.text)
+        assert await found(daemon, "word0") == CHUNK_ENTRIES
+    assert len(seen.chunks) == CHUNKS - 1
+
+
+async def test_a_project_that_cannot_be_opened_ends_nothing(
+    make_daemon: DaemonFactory,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    options = {"chunk_entries": CHUNK_ENTRIES, "cache_bytes": LARGE_CACHE}
+    async with make_daemon(tmp_path / "data", **options) as daemon:
+        await fill(daemon)
+
+    def failing(*_: Any) -> None:
+        raise MemoryError("short on purpose")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Project, "__init__", failing)
+        async with make_daemon(tmp_path / "data", **options) as daemon:
+            await until(lambda: "short on purpose" in caplog.text)
+            patched.undo()
+            assert await found(daemon, "word0") == CHUNK_ENTRIES
 
 
 async def test_nothing_is_read_ahead_into_a_small_cache(
