@@ -81,25 +81,28 @@ class ReadAhead:
             await self._opened.wait()
 
     async def of(self, desk: Desk) -> None:
-        """The newest chunks first, until the cache has its share."""
-        snapshot = desk.project.snapshot()
-        for number, chunk in enumerate(snapshot.latest_first):
-            await trio.sleep(_REST_SECONDS)
-            if snapshot.index is None or self._store.cache_bytes > self._most_bytes:
-                return
-            step = partial(
-                _read_ahead, chunk, snapshot.index, with_entries=number < _CHUNKS_WITH_ENTRIES
-            )
-            try:
-                with desk.reading(_STEP_SECONDS) as flag:
-                    await self._threads.run_cancellable(step, flag)
-            except Corruption as error:  # whoever asks for it is told that it is missing
-                _log.warning("project %s: not read ahead: %s", desk.project_id, error)
-            except (Cancelled, Overloaded, StorageFailed):  # no thread, or no project any more
-                return
-            except Exception:  # noqa: BLE001  # as above
-                _log.exception("project %s: not read ahead", desk.project_id)
-                return
+        """The newest chunks first, until the cache has its share. Of what is wrong whoever asks is
+        told; nobody waits for this."""
+        try:
+            snapshot = desk.project.snapshot()
+            for number, chunk in enumerate(snapshot.latest_first):
+                await trio.sleep(_REST_SECONDS)
+                if snapshot.index is None or self._store.cache_bytes > self._most_bytes:
+                    return
+                with_entries = number < _CHUNKS_WITH_ENTRIES
+                step = partial(_read_ahead, chunk, snapshot.index, with_entries=with_entries)
+                await self._take(step, desk)
+        except (Cancelled, Overloaded, StorageFailed):  # no thread, or no project any more
+            return
+        except Exception:  # noqa: BLE001  # it must not end the daemon
+            _log.exception("project %s: not read ahead", desk.project_id)
+
+    async def _take(self, step: Callable[[Check], None], desk: Desk) -> None:
+        try:
+            with desk.reading(_STEP_SECONDS) as flag:
+                await self._threads.run_cancellable(step, flag)
+        except Corruption as error:  # the other chunks are there
+            _log.warning("project %s: not read ahead: %s", desk.project_id, error)
 
 
 def _read_ahead(

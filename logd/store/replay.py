@@ -143,6 +143,8 @@ class Replay:
                 run.extend(Seq(start), slice_batch(batch, start - first, stop - first))
             if run is not None:
                 run.records += [_record(f, f.idempotency) for f in group if f.idempotency]
+        if run is not None:
+            run.seal()
         return run, frames, len(frames) < len(waiting)
 
     def _decoded(

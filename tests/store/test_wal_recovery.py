@@ -354,3 +354,24 @@ def test_an_opening_that_failed_leaves_nothing_open(monkeypatch: pytest.MonkeyPa
         assert failure.value.errno == errno.EIO  # who holds on to it holds on to its frames
         assert world.messages() == [f"{name} {n}" for name in "ab" for n in range(3)]
         assert set_aside(world) == []
+
+
+def test_what_was_replayed_is_not_put_together_by_who_reads_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The freezer reads it in its thread while the owner takes a snapshot: two that put the same
+    batches together would lose or double them."""
+    with new_world() as world:
+        for name in "abc":
+            world.store_entries(entries(name, 2))
+        world.crash()
+        world.open()
+        assert world.project.waiting_freezes == 1
+
+        def joining(_: object) -> None:
+            raise AssertionError("batches were put together")
+
+        with monkeypatch.context() as patch:
+            patch.setattr("logd.store.tail.concatenate_batches", joining)
+            assert len(world.project.snapshot().blocks) == 1
+        assert world.messages() == [f"{name} {n}" for name in "abc" for n in range(2)]
