@@ -15,8 +15,6 @@ from logd.daemon.desk import Desk
 from logd.daemon.threads import WorkPool
 from logd.entry import ProjectId
 from logd.errors import Cancelled, Corruption, LogdError, Overloaded, StorageFailed
-from logd.store.chunk_reader import ChunkReader
-from logd.store.index import ProjectIndex
 from logd.store.page import Check
 from logd.store.read_ahead import read_ahead
 from logd.store.store import Store
@@ -87,10 +85,10 @@ class ReadAhead:
             snapshot = desk.project.snapshot()
             for number, chunk in enumerate(snapshot.latest_first):
                 await trio.sleep(_REST_SECONDS)
-                if snapshot.index is None or self._store.cache_bytes > self._most_bytes:
+                if snapshot.index is None or self._store.cache_bytes >= self._most_bytes:
                     return
                 with_entries = number < _CHUNKS_WITH_ENTRIES
-                step = partial(_read_ahead, chunk, snapshot.index, with_entries=with_entries)
+                step = partial(read_ahead, chunk, snapshot.index, with_entries=with_entries)
                 await self._take(step, desk)
         except (Cancelled, Overloaded, StorageFailed):  # no thread, or no project any more
             return
@@ -103,10 +101,3 @@ class ReadAhead:
                 await self._threads.run_cancellable(step, flag)
         except Corruption as error:  # the other chunks are there
             _log.warning("project %s: not read ahead: %s", desk.project_id, error)
-
-
-def _read_ahead(
-    chunk: ChunkReader, index: ProjectIndex, _check: Check, *, with_entries: bool
-) -> None:
-    """It is short: nothing is to be asked meanwhile."""
-    read_ahead(chunk, index, with_entries=with_entries)

@@ -48,8 +48,8 @@ def choose(templates: Int32s, count: int, columns: Mapping[Part, Ints]) -> Chose
     keys = [templates.astype(np.uint16), *(codes.astype(np.uint16) for codes in columns.values())]
     order = np.lexsort(keys[::-1])  # the template counts most
     ordered = [key.take(order) for key in keys]
-    begins = np.ones(len(order), np.bool_)
-    begins[1:] = False
+    begins = np.zeros(len(order), np.bool_)
+    begins[0] = True
     for key in ordered:
         begins[1:] |= key[1:] != key[:-1]
     first = np.flatnonzero(begins)

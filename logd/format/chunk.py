@@ -319,7 +319,7 @@ def _code_parts(
         if int(chosen.counts.sum()) <= most + len(codes) // _WORTH_CHOOSING:
             parts.append(_EncodedPart(Part.CHOICES, 0, 0, frame(*encode_choices(chosen))))
             parts += _by_block(Part.ROW_CHOICES, chosen.choices, spans)
-            columns = {kind: codes for kind, codes in columns.items() if kind not in followers}
+            columns = {kind: column for kind, column in columns.items() if kind not in followers}
     for kind, column in columns.items():
         parts += _by_block(kind, column, spans)
     return parts

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import trio
 from live_daemon import Daemon, DaemonFactory
 from waiting import until
 
@@ -16,8 +17,8 @@ from logd.store.project import Project
 
 CHUNK_ENTRIES = 64
 CHUNKS = 3
-LARGE_CACHE = 16 << 20
-SMALL_CACHE = 1 << 20
+LARGE_CACHE = {"chunk_entries": CHUNK_ENTRIES, "cache_bytes": 16 << 20}
+SMALL_CACHE = {"chunk_entries": CHUNK_ENTRIES, "cache_bytes": 1 << 20}
 
 
 class Seen:
@@ -52,6 +53,17 @@ def seen(monkeypatch: pytest.MonkeyPatch) -> Seen:
     return Seen(monkeypatch)
 
 
+@pytest.fixture
+async def filled(make_daemon: DaemonFactory, tmp_path: Path, seen: Seen) -> Path:
+    """The data directory of a daemon that has so many chunks of its project, and is stopped. What
+    it did is not among what was `seen`."""
+    data = tmp_path / "data"
+    async with make_daemon(data, chunk_entries=CHUNK_ENTRIES) as daemon:
+        await fill(daemon)
+    seen.forget()
+    return data
+
+
 async def fill(daemon: Daemon) -> None:
     """So many chunks of the daemon's project."""
     for number in range(CHUNKS):
@@ -75,32 +87,23 @@ async def found(daemon: Daemon, search: str) -> int:
 
 
 async def test_a_start_reads_the_newest_chunks_first(
-    make_daemon: DaemonFactory, tmp_path: Path, seen: Seen
+    make_daemon: DaemonFactory, filled: Path, seen: Seen
 ) -> None:
-    options = {"chunk_entries": CHUNK_ENTRIES, "cache_bytes": LARGE_CACHE}
-    async with make_daemon(tmp_path / "data", **options) as daemon:
-        await fill(daemon)
-        project = daemon.project
-    seen.forget()
-    async with make_daemon(tmp_path / "data", **options) as daemon:
+    async with make_daemon(filled, **LARGE_CACHE) as daemon:
         await until(lambda: len(seen.chunks) == CHUNKS)
-        assert seen.opened == [project]
+        assert seen.opened == [daemon.project]
         assert seen.chunks == sorted(seen.chunks, reverse=True)
         assert await found(daemon, "word1") == CHUNK_ENTRIES
 
 
 async def test_a_damaged_chunk_does_not_keep_the_others_from_being_read(
     make_daemon: DaemonFactory,
-    tmp_path: Path,
+    filled: Path,
     seen: Seen,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    options = {"chunk_entries": CHUNK_ENTRIES, "cache_bytes": LARGE_CACHE}
-    async with make_daemon(tmp_path / "data", **options) as daemon:
-        await fill(daemon)
-    seen.forget()
     seen.fault = Corruption(Path("a.seg"), 0, "damaged on purpose")
-    async with make_daemon(tmp_path / "data", **options) as daemon:
+    async with make_daemon(filled, **LARGE_CACHE) as daemon:
         await until(lambda: len(seen.chunks) == CHUNKS)
         assert await found(daemon, "word2") == CHUNK_ENTRIES
     assert "damaged on purpose" in caplog.text
@@ -108,16 +111,12 @@ async def test_a_damaged_chunk_does_not_keep_the_others_from_being_read(
 
 async def test_what_nobody_foresaw_ends_the_reading_and_not_the_daemon(
     make_daemon: DaemonFactory,
-    tmp_path: Path,
+    filled: Path,
     seen: Seen,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    options = {"chunk_entries": CHUNK_ENTRIES, "cache_bytes": LARGE_CACHE}
-    async with make_daemon(tmp_path / "data", **options) as daemon:
-        await fill(daemon)
-    seen.forget()
     seen.fault = MemoryError("short on purpose")
-    async with make_daemon(tmp_path / "data", **options) as daemon:
+    async with make_daemon(filled, **LARGE_CACHE) as daemon:
         await until(lambda: "short on purpose" in caplog.text)
         assert await found(daemon, "word0") == CHUNK_ENTRIES
     assert len(seen.chunks) == CHUNKS - 1
@@ -125,43 +124,37 @@ async def test_what_nobody_foresaw_ends_the_reading_and_not_the_daemon(
 
 async def test_a_project_that_cannot_be_opened_ends_nothing(
     make_daemon: DaemonFactory,
-    tmp_path: Path,
+    filled: Path,
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    options = {"chunk_entries": CHUNK_ENTRIES, "cache_bytes": LARGE_CACHE}
-    async with make_daemon(tmp_path / "data", **options) as daemon:
-        await fill(daemon)
-
     def failing(*_: Any) -> None:
         raise MemoryError("short on purpose")
 
     with monkeypatch.context() as patched:
         patched.setattr(Project, "__init__", failing)
-        async with make_daemon(tmp_path / "data", **options) as daemon:
+        async with make_daemon(filled, **LARGE_CACHE) as daemon:
             await until(lambda: "short on purpose" in caplog.text)
             patched.undo()
             assert await found(daemon, "word0") == CHUNK_ENTRIES
 
 
 async def test_nothing_is_read_ahead_into_a_small_cache(
-    make_daemon: DaemonFactory, tmp_path: Path, seen: Seen
+    make_daemon: DaemonFactory, filled: Path, seen: Seen
 ) -> None:
-    options = {"chunk_entries": CHUNK_ENTRIES, "cache_bytes": SMALL_CACHE}
-    async with make_daemon(tmp_path / "data", **options) as daemon:
-        await fill(daemon)
-    seen.forget()
-    async with make_daemon(tmp_path / "data", **options) as daemon:
-        assert await found(daemon, "word0") == CHUNK_ENTRIES
+    async with make_daemon(filled, **SMALL_CACHE) as daemon:
+        path = f"/v1/projects/{daemon.project}/logs/stats"
+        assert (await daemon.call("GET", path, daemon.key)).status_code == 200
+        await trio.sleep(0.2)
+        assert seen.opened == [daemon.project]
         assert seen.chunks == []
+        assert await found(daemon, "word0") == CHUNK_ENTRIES
 
 
 async def test_of_many_projects_none_is_opened_before_somebody_comes(
-    make_daemon: DaemonFactory, tmp_path: Path, seen: Seen
+    make_daemon: DaemonFactory, filled: Path, seen: Seen
 ) -> None:
-    options = {"chunk_entries": CHUNK_ENTRIES, "cache_bytes": LARGE_CACHE}
-    async with make_daemon(tmp_path / "data", **options) as daemon:
-        await fill(daemon)
+    async with make_daemon(filled, **LARGE_CACHE) as daemon:
         for number in range(4):
             path = f"/v1/orgs/{daemon.org}/projects"
             made = await daemon.call("POST", path, daemon.admin, json={"name": f"P {number}"})
@@ -169,11 +162,10 @@ async def test_of_many_projects_none_is_opened_before_somebody_comes(
             path = f"/v1/projects/{made.json()['id']}/keys"
             key = (await daemon.call("POST", path, daemon.admin, json={"name": "k"})).json()["key"]
             assert (await daemon.call("POST", "/v1/ingest", key, json=[entry])).status_code == 200
-        project = daemon.project
     seen.forget()
-    async with make_daemon(tmp_path / "data", **options) as daemon:
+    async with make_daemon(filled, **LARGE_CACHE) as daemon:
         assert (await daemon.call("GET", "/readyz")).status_code == 200
         assert seen.opened == []
         assert await found(daemon, "word0") == CHUNK_ENTRIES
-        assert seen.opened == [project]
+        assert seen.opened == [daemon.project]
         await until(lambda: len(seen.chunks) == CHUNKS)

@@ -116,6 +116,6 @@ def test_what_is_read_ahead_changes_no_answer(world: World) -> None:
     snapshot = world.project.snapshot()
     assert snapshot.index is not None
     for chunk in snapshot.chunks:
-        read_ahead(chunk, snapshot.index, with_entries=True)
+        read_ahead(chunk, snapshot.index, lambda: None, with_entries=True)
     assert as_rows(ask(snapshot).entries) == newest_first(rows_of(world))
     world.close()
