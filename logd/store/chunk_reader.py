@@ -189,10 +189,11 @@ class ChunkReader:
 
     def row_of_template(self, code: int) -> int | None:
         """The row of a template that only one row has; None where that takes the whole column."""
-        counts = self.messages_column().slot_counts()
-        if counts is None or self.cached_already((Part.TEMPLATE_CODES, "rows")) is not None:
+        if self.cached_already((Part.TEMPLATE_CODES, "rows")) is not None:
             return None
-        block = counts.first_block(code)
+        block = self.messages_column().stored_templates.first_block(code)
+        if block is None:
+            return None
         if block >= self.blocks():
             raise self.corrupt(Part.SLOT_COUNTS, IndexError(f"no template {code}"))
         found = np.flatnonzero(self.codes_of(Part.TEMPLATE_CODES, block) == code)

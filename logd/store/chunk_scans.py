@@ -186,7 +186,8 @@ def phrase_places(
     for all."""
     whole: list[Int64s] = [np.zeros(0, np.int64)]
     gaps: defaultdict[tuple[Word, ...], list[Gaps]] = defaultdict(list)
-    for some, texts in _few_at_once(reader.messages_column().template_texts(codes), len(words)):
+    pages = reader.messages_column().stored_templates.pages(codes)
+    for some, texts in _few_at_once(pages, len(words)):
         check()
         places = find_phrase(words, SEPARATOR.join(texts))
         whole.append(some[places.whole])

@@ -3,18 +3,17 @@
 Chunks of version 3 have them block by block, older ones whole: see `chunk.py`.
 """
 
-from collections.abc import Callable, Hashable, Sequence
-from typing import Any, Final, NamedTuple, Protocol, TypeVar, cast
+from typing import Any, Final, NamedTuple, Protocol, cast
 
 import numpy as np
 import numpy.typing as npt
 
-from logd.errors import Corruption
 from logd.format.ascending import distinct
 from logd.format.choices import NO_CHOICES, Choices, decode_choices
-from logd.format.chunk import BY_TEMPLATE, ChunkHead, decode_stored_codes
+from logd.format.chunk import BY_TEMPLATE, decode_stored_codes
 from logd.format.part_table import Part, PartRef
 from logd.format.time_steps import TimeSteps, decode_block_times, decode_time_steps
+from logd.store.chunk_parts import ChunkParts
 from logd.store.chunk_values import Times
 
 Int64s = npt.NDArray[np.int64]
@@ -27,25 +26,6 @@ FEW_BLOCKS: Final = 4
 
 _OF_ENTRIES: Final = (Part.LEVELS, Part.SOURCE_CODES, Part.TAG_CODES)
 _CODES: Final = (Part.ROW_CHOICES, *_OF_ENTRIES, Part.META_CODES)
-
-T = TypeVar("T")
-
-
-class Parts(Protocol):
-    """The chunk. All methods raise Corruption where the bytes do not hold."""
-
-    @property
-    def count(self) -> int: ...
-    @property
-    def block_size(self) -> int: ...
-    def head(self) -> ChunkHead: ...
-    def has_part(self, kind: Part) -> bool: ...
-    def raw_part(self, kind: Part, block: int = 0) -> tuple[PartRef, bytes]: ...
-    def raw_parts(self, kinds: Sequence[Part], block: int) -> list[tuple[PartRef, bytes]]: ...
-    def corrupt(self, kind: Part, error: Exception) -> Corruption: ...
-    def cached(self, key: Hashable, load: Callable[[], tuple[T, int]]) -> T: ...
-    def cached_already(self, key: Hashable) -> object | None: ...
-    def block_rows(self, block: int) -> slice: ...
 
 
 class Numbers(NamedTuple):
@@ -81,7 +61,7 @@ class Columns(Protocol):
 class WholeColumns:
     """Of versions 1 and 2: each column is a part."""
 
-    def __init__(self, chunk: Parts) -> None:
+    def __init__(self, chunk: ChunkParts) -> None:
         self._chunk = chunk
 
     def times(self) -> Times:
@@ -188,7 +168,7 @@ class BlockColumns:
     """From version 3 on: of each column a part a block. For a few rows only the blocks that they
     are in are read."""
 
-    def __init__(self, chunk: Parts) -> None:
+    def __init__(self, chunk: ChunkParts) -> None:
         self._chunk = chunk
         self._size = chunk.block_size
 

@@ -1,13 +1,12 @@
 """A column of texts that is kept as templates and variables: what is decoded of it, on demand."""
 
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from itertools import chain
 from typing import Any, Final, Protocol, TypeVar, cast
 
 import numpy as np
 import numpy.typing as npt
 
-from logd.errors import Corruption
 from logd.format.ascending import distinct
 from logd.format.block_variables import BlockVariables
 from logd.format.chunk import ChunkHead, LoadCodes, StoredVariables, decode_variables
@@ -18,15 +17,14 @@ from logd.format.coded_values import (
     decode_dictionaries,
 )
 from logd.format.entry_places import EntryPlaces
-from logd.format.part_table import Part, PartRef, SplitParts
-from logd.format.separated import SEPARATOR, edges
-from logd.format.slot_counts import SlotCounts, decode_slot_counts
+from logd.format.part_table import Part, SplitParts
 from logd.format.slot_layout import SlotLayout
 from logd.format.slot_order import ClassedSlots, SlotOrder
-from logd.format.split_column import PAGE_TEMPLATES
 from logd.format.templates import joined_texts
-from logd.store.chunk_values import Templates, decode_templates
+from logd.store.chunk_parts import ChunkParts
+from logd.store.chunk_values import Templates
 from logd.store.columns import FEW_BLOCKS
+from logd.store.stored_templates import PagedTemplates, StoredTemplates, WholeTemplates
 
 Int64s = npt.NDArray[np.int64]
 Bytes = npt.NDArray[np.uint8]
@@ -39,20 +37,11 @@ _LARGE_BYTES: Final = 64 << 10
 T = TypeVar("T")
 
 
-class Parts(Protocol):
-    """The chunk whose column it is. All methods raise Corruption where the bytes do not hold."""
+class Parts(ChunkParts, Protocol):
+    """The chunk whose column it is."""
 
-    def head(self) -> ChunkHead: ...
-    def has_part(self, kind: Part) -> bool: ...
-    def raw_part(self, kind: Part, block: int = 0) -> tuple[PartRef, bytes]: ...
-    def raw_parts(self, kinds: Sequence[Part], block: int) -> list[tuple[PartRef, bytes]]: ...
-    def corrupt(self, kind: Part, error: Exception) -> Corruption: ...
     def codes(self, kind: Part) -> Rows: ...
     def codes_of(self, kind: Part, block: int) -> Rows: ...
-    def cached(self, key: Hashable, load: Callable[[], tuple[T, int]]) -> T: ...
-    def cached_passing(self, key: Hashable, load: Callable[[], tuple[T, int]]) -> T: ...
-    def cached_already(self, key: Hashable) -> object | None: ...
-    def block_rows(self, block: int) -> slice: ...
     def per_block(self, rows: Int64s) -> list[tuple[int, Int64s]]: ...
 
 
@@ -67,6 +56,7 @@ class SplitColumn:
         self._of_this_block: dict[Hashable, object] = {}
         self._laid_out: tuple[int, SlotLayout] | None = None
         self._placed: tuple[int, EntryPlaces] | None = None
+        self._stored_templates: StoredTemplates | None = None
         self._templates: Templates | None = None
         self._known_head: ChunkHead | None = None
         self._slot_numbers: UInts | Int64s | None = None
@@ -101,88 +91,23 @@ class SplitColumn:
             self._of_this_block[key] = found
         return cast(T, found)  # a key always stands for one type
 
+    @property
+    def stored_templates(self) -> StoredTemplates:
+        if self._stored_templates is None:
+            kind = WholeTemplates if self._head.has_whole_columns else PagedTemplates
+            self._stored_templates = kind(self._reader, self._kinds)
+        return self._stored_templates
+
     def templates(self) -> Templates:
-        def load() -> tuple[Templates, int]:
-            kind = self._kinds.templates
-            pages = [self._reader.raw_part(kind, page)[1] for page in range(self._pages())]
-            templates = decode_templates(SEPARATOR.join(pages))
-            return templates, templates.size_bytes
-
         if self._templates is None:
-            self._templates = self._reader.cached(self._kinds.templates, load)
+            self._templates = self.stored_templates.whole()
         return self._templates
-
-    def template_texts(self, codes: Int64s | None) -> Iterator[tuple[Int64s, list[bytes]]]:
-        """(codes, the templates of these), page by page: of ascending codes, None for all."""
-        if self._head.has_whole_columns:
-            templates = self.templates()
-            every = np.arange(len(templates.edges) - 1) if codes is None else codes
-            yield every, templates.texts(every)
-            return
-        for page in range(self._pages()):
-            first = page * PAGE_TEMPLATES
-            if codes is None:
-                texts = self._page(page).split(SEPARATOR)
-                yield np.arange(first, first + len(texts)), texts
-                continue
-            low, high = np.searchsorted(codes, [first, first + PAGE_TEMPLATES]).tolist()
-            if low < high:
-                mine = codes[low:high]
-                yield mine, self._some_of_page(page, mine - first)
-
-    def _some_of_page(self, page: int, places: Int64s) -> list[bytes]:
-        """To look for where they begin takes half as long as to cut out all."""
-        texts = self._page(page)
-        try:
-            at = edges(texts, min(len(self.slots()) - page * PAGE_TEMPLATES, PAGE_TEMPLATES))
-        except ValueError as error:
-            raise self._reader.corrupt(self._kinds.templates, error) from None
-        begins, ends = at.take(places).tolist(), at.take(places + 1).tolist()
-        return [texts[begin : end - 1] for begin, end in zip(begins, ends, strict=True)]
-
-    def _pages(self) -> int:
-        if self._head.has_whole_columns:
-            return 1
-        return -(-len(self.slots()) // PAGE_TEMPLATES)
-
-    def _template_texts(self, codes: Sequence[int]) -> list[bytes]:
-        """Of a few. Raises ValueError or IndexError where there is none."""
-        if self._head.has_whole_columns:
-            return list(map(self.templates().text, codes))
-        places = [divmod(code, PAGE_TEMPLATES) for code in codes]
-        return [self._page(page).split(SEPARATOR, at + 1)[at] for page, at in places]
-
-    def _page(self, page: int) -> bytes:
-        """Templates, separated."""
-
-        def load() -> tuple[bytes, int]:
-            _, raw = self._reader.raw_part(self._kinds.templates, page)
-            return raw, len(raw)
-
-        return self._reader.cached_passing((self._kinds.templates, page), load)
 
     def slots(self) -> UInts | Int64s:
         """int or uint[templates]: the variables of each."""
         if self._slot_numbers is None:
-            counts = self.slot_counts()
-            self._slot_numbers = self.templates().slots if counts is None else counts.slots
+            self._slot_numbers = self.stored_templates.slots()
         return self._slot_numbers
-
-    def slot_counts(self) -> SlotCounts | None:
-        """None in a chunk that does not store them."""
-        kind, reader = self._kinds.counts, self._reader
-        if self._head.has_whole_columns:
-            return None
-
-        def load() -> tuple[SlotCounts, int]:
-            _, raw = reader.raw_part(kind)
-            try:
-                found = decode_slot_counts(raw, self._head.blocks)
-            except ValueError as error:
-                raise reader.corrupt(kind, error) from None
-            return found, found.size_bytes
-
-        return reader.cached(kind, load)
 
     def codes(self) -> Rows:
         """uint[count]: the template of each row."""
@@ -356,7 +281,7 @@ class SplitColumn:
             entries = self._entry_places(block)
             places = [entries.positions_of(row) for row in rows]
             variables = self.variables(block, few=True).texts(list(chain.from_iterable(places)))
-            texts = self._template_texts([entries.codes.item(row) for row in rows])
+            texts = self.stored_templates.few([entries.codes.item(row) for row in rows])
             return joined_texts(texts, list(map(len, places)), variables)
         except (IndexError, ValueError) as error:
             raise self._reader.corrupt(self._kinds.lengths, ValueError(error)) from None
