@@ -168,7 +168,7 @@ def rebuild_vocabulary(reader: ChunkReader) -> bytes:
     """The chunk's vocabulary, from its columns."""
     return encode_vocabulary(
         (
-            reader.messages_column().templates().blob.split(SEPARATOR),
+            reader.messages_column().templates.whole().blob.split(SEPARATOR),
             reader.sources().items,
             reader.tag_lists().items,
         ),

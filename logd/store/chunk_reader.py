@@ -191,7 +191,7 @@ class ChunkReader:
         """The row of a template that only one row has; None where that takes the whole column."""
         if self.cached_already((Part.TEMPLATE_CODES, "rows")) is not None:
             return None
-        block = self.messages_column().stored_templates.first_block(code)
+        block = self.messages_column().templates.first_block(code)
         if block is None:
             return None
         if block >= self.blocks():

@@ -154,7 +154,7 @@ def _scan_phrase(reader: ChunkReader, scan: PhraseScan, found: Bools, check: Che
     whole, gaps = phrase_places(reader, scan.words, scan.codes, check)
     column = reader.messages_column(scan=True)
     if len(whole):
-        sure = np.zeros(len(column.slots()), np.bool_)
+        sure = np.zeros(len(column.templates.slots()), np.bool_)
         sure[whole] = True
         np.take(sure, column.codes(), out=found)
     if scan.blocks is None:
@@ -186,7 +186,7 @@ def phrase_places(
     for all."""
     whole: list[Int64s] = [np.zeros(0, np.int64)]
     gaps: defaultdict[tuple[Word, ...], list[Gaps]] = defaultdict(list)
-    pages = reader.messages_column().stored_templates.pages(codes)
+    pages = reader.messages_column().templates.pages(codes)
     for some, texts in _few_at_once(pages, len(words)):
         check()
         places = find_phrase(words, SEPARATOR.join(texts))

@@ -22,7 +22,6 @@ from logd.format.slot_layout import SlotLayout
 from logd.format.slot_order import ClassedSlots, SlotOrder
 from logd.format.templates import joined_texts
 from logd.store.chunk_parts import ChunkParts
-from logd.store.chunk_values import Templates
 from logd.store.columns import FEW_BLOCKS
 from logd.store.stored_templates import PagedTemplates, StoredTemplates, WholeTemplates
 
@@ -56,10 +55,8 @@ class SplitColumn:
         self._of_this_block: dict[Hashable, object] = {}
         self._laid_out: tuple[int, SlotLayout] | None = None
         self._placed: tuple[int, EntryPlaces] | None = None
-        self._stored_templates: StoredTemplates | None = None
-        self._templates: Templates | None = None
+        self._templates: StoredTemplates | None = None
         self._known_head: ChunkHead | None = None
-        self._slot_numbers: UInts | Int64s | None = None
         self._codes: Rows | None = None
         self._block_codes: tuple[int, Rows] | None = None
         self._slot_order: SlotOrder | None = None
@@ -92,22 +89,11 @@ class SplitColumn:
         return cast(T, found)  # a key always stands for one type
 
     @property
-    def stored_templates(self) -> StoredTemplates:
-        if self._stored_templates is None:
-            kind = WholeTemplates if self._head.has_whole_columns else PagedTemplates
-            self._stored_templates = kind(self._reader, self._kinds)
-        return self._stored_templates
-
-    def templates(self) -> Templates:
+    def templates(self) -> StoredTemplates:
         if self._templates is None:
-            self._templates = self.stored_templates.whole()
+            kind = WholeTemplates if self._head.has_whole_columns else PagedTemplates
+            self._templates = kind(self._reader, self._kinds)
         return self._templates
-
-    def slots(self) -> UInts | Int64s:
-        """int or uint[templates]: the variables of each."""
-        if self._slot_numbers is None:
-            self._slot_numbers = self.stored_templates.slots()
-        return self._slot_numbers
 
     def codes(self) -> Rows:
         """uint[count]: the template of each row."""
@@ -137,7 +123,9 @@ class SplitColumn:
     def _order(self) -> SlotOrder:
         def load() -> tuple[SlotOrder, int]:
             try:
-                order = SlotOrder(self.slots().astype(np.int64, copy=False), self._classes())
+                order = SlotOrder(
+                    self.templates.slots().astype(np.int64, copy=False), self._classes()
+                )
             except ValueError as error:
                 raise self._reader.corrupt(self._kinds.classes, error) from None
             return order, order.size_bytes
@@ -167,7 +155,7 @@ class SplitColumn:
 
     def _classed_slots(self) -> ClassedSlots:
         def load() -> tuple[ClassedSlots, int]:
-            slots = ClassedSlots(self.slots(), self._classes())
+            slots = ClassedSlots(self.templates.slots(), self._classes())
             return slots, slots.size_bytes
 
         if self._slots is None:
@@ -194,7 +182,11 @@ class SplitColumn:
         def load() -> tuple[BlockVariables, int]:
             stored = self._stored(block, load_codes)
             try:
-                count = int(np.add.reduce(self.slots().take(self._codes_of(block)), dtype=np.int64))
+                count = int(
+                    np.add.reduce(
+                        self.templates.slots().take(self._codes_of(block)), dtype=np.int64
+                    )
+                )
                 found = decode_variables(self._head.version, stored, count)
             except (IndexError, ValueError) as error:
                 raise reader.corrupt(kinds.lengths, ValueError(error)) from None
@@ -271,7 +263,7 @@ class SplitColumn:
         np.cumsum(lengths, out=edges[1:])
         begins, ends = edges.take(places).tolist(), edges[1:].take(places).tolist()
         variables = [data[begin:end] for begin, end in zip(begins, ends, strict=True)]
-        templates = self.templates().texts(layout.codes[within].astype(np.int64))
+        templates = self.templates.whole().texts(layout.codes[within].astype(np.int64))
         return joined_texts(templates, counts.tolist(), variables)
 
     def _few_texts(self, block: int, within: Int64s) -> list[bytes]:
@@ -281,7 +273,7 @@ class SplitColumn:
             entries = self._entry_places(block)
             places = [entries.positions_of(row) for row in rows]
             variables = self.variables(block, few=True).texts(list(chain.from_iterable(places)))
-            texts = self.stored_templates.few([entries.codes.item(row) for row in rows])
+            texts = self.templates.few([entries.codes.item(row) for row in rows])
             return joined_texts(texts, list(map(len, places)), variables)
         except (IndexError, ValueError) as error:
             raise self._reader.corrupt(self._kinds.lengths, ValueError(error)) from None

@@ -46,8 +46,9 @@ class StaticMetas:
     def __init__(self, column: SplitColumn, term: Term, check: Callable[[], None]) -> None:
         self._column = column
         self._term = term
-        self._templates = column.templates().blob.split(SEPARATOR)
-        folded = fold_utf8(column.templates().blob).split(SEPARATOR)
+        blob = column.templates.whole().blob
+        self._templates = blob.split(SEPARATOR)
+        folded = fold_utf8(blob).split(SEPARATOR)
         escaped = np.array([b"\\" in text for text in folded], np.bool_)
         different = list(dict.fromkeys(term.words))
         self._holding = []

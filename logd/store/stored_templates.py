@@ -10,7 +10,7 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from logd.format.part_table import SplitParts
+from logd.format.part_table import Part, SplitParts
 from logd.format.separated import SEPARATOR, edges
 from logd.format.slot_counts import SlotCounts, decode_slot_counts
 from logd.format.split_column import PAGE_TEMPLATES
@@ -47,14 +47,12 @@ class WholeTemplates:
     def __init__(self, chunk: ChunkParts, kinds: SplitParts) -> None:
         self._chunk = chunk
         self._kind = kinds.templates
+        self._known: Templates | None = None
 
     def whole(self) -> Templates:
-        def load() -> tuple[Templates, int]:
-            _, raw = self._chunk.raw_part(self._kind)
-            templates = decode_templates(raw)
-            return templates, templates.size_bytes
-
-        return self._chunk.cached(self._kind, load)
+        if self._known is None:
+            self._known = _joined(self._chunk, self._kind, range(1))
+        return self._known
 
     def slots(self) -> Int64s:
         return self.whole().slots
@@ -78,14 +76,13 @@ class PagedTemplates:
     def __init__(self, chunk: ChunkParts, kinds: SplitParts) -> None:
         self._chunk = chunk
         self._kinds = kinds
+        self._known: Templates | None = None
+        self._known_counts: SlotCounts | None = None
 
     def whole(self) -> Templates:
-        def load() -> tuple[Templates, int]:
-            pages = [self._chunk.raw_part(self._kinds.templates, page)[1] for page in self._pages()]
-            templates = decode_templates(SEPARATOR.join(pages))
-            return templates, templates.size_bytes
-
-        return self._chunk.cached(self._kinds.templates, load)
+        if self._known is None:
+            self._known = _joined(self._chunk, self._kinds.templates, self._pages())
+        return self._known
 
     def slots(self) -> UInts:
         return self._counts().slots
@@ -142,4 +139,18 @@ class PagedTemplates:
                 raise chunk.corrupt(kind, error) from None
             return found, found.size_bytes
 
-        return chunk.cached(kind, load)
+        if self._known_counts is None:  # asked for several times a row
+            self._known_counts = chunk.cached(kind, load)
+        return self._known_counts
+
+
+def _joined(chunk: ChunkParts, kind: Part, pages: range) -> Templates:
+    """The templates of all pages."""
+
+    def load() -> tuple[Templates, int]:
+        templates = decode_templates(
+            SEPARATOR.join([chunk.raw_part(kind, page)[1] for page in pages])
+        )
+        return templates, templates.size_bytes
+
+    return chunk.cached(kind, load)
