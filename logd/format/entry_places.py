@@ -6,6 +6,7 @@ the slots before theirs hold.
 """
 
 from bisect import bisect_right
+from collections.abc import Iterable
 from itertools import accumulate
 from typing import Any
 
@@ -36,8 +37,10 @@ class EntryPlaces:
         if of is None:
             counts = np.bincount(slots.classes, self._entries.take(slots.templates))
             of = ClassSizes(np.arange(len(counts), dtype=np.uint8), counts.astype(np.int64))
-        *begins, self._classed = accumulate(of.sizes.tolist(), initial=0)
-        self._class_begins: dict[int, int] = dict(zip(of.classes.tolist(), begins, strict=True))
+        self._sizes: dict[int, int] = dict(zip(of.classes.tolist(), of.sizes.tolist(), strict=True))
+        *begins, self._classed = accumulate(self._sizes.values(), initial=0)
+        self._class_begins: dict[int, int] = dict(zip(self._sizes, begins, strict=True))
+        self._weights = self._entries.astype(np.float64)  # as `bincount` adds
         self._begins: dict[int, list[int]] = {}
         self._ends: dict[int, Int64s] = {}
 
@@ -69,24 +72,35 @@ class EntryPlaces:
             return [begin + number * entries for number in range(count)]
         end = slots.ends.item(code)
         mine = slots.classes[end - count : end].tolist()
-        held = self._held_before(code, end - count) if mine else []
-        ends: dict[int, int] = {}  # of a class the template's slots are neighbours
+        if any(kind not in self._class_begins for kind in mine):
+            raise IndexError("a class that the block has no variables of")
+        ends = self._begins_in_classes(code, end - count, mine) if mine else {}
         out = []
-        for kind in mine:
-            if kind not in self._class_begins:
-                raise IndexError("a class that the block has no variables of")
-            if kind not in ends:
-                ends[kind] = self._class_begins[kind] + (held[kind] if kind < len(held) else 0)
+        for kind in mine:  # of a class the template's slots are neighbours
             out.append(ends[kind])
             ends[kind] += entries
         return out
 
-    def _held_before(self, code: int, slots: int) -> list[int]:
-        """By class, the variables of the templates before one, which have so many slots."""
-        before = self._slots
-        per_slot = np.repeat(self._entries[:code], before.counts[:code])
-        held = np.bincount(before.classes[:slots], per_slot)
-        return list(map(int, held.tolist()))
+    def _begins_in_classes(self, code: int, slots: int, kinds: Iterable[int]) -> dict[int, int]:
+        """Where, in each of these classes, the variables of a template begin, before which there
+        are so many slots. What it has on the shorter side is added up: templates that few entries
+        have are mostly among the last."""
+        of = self._slots
+        if 2 * slots <= len(of.classes):
+            held = self._held(slice(0, code), slice(0, slots))
+            before = {kind: held.get(kind, 0) for kind in kinds}
+        else:
+            held = self._held(slice(code, of.covered), slice(slots, None))
+            before = {kind: self._sizes[kind] - held.get(kind, 0) for kind in kinds}
+        if min(before.values()) < 0:
+            raise IndexError("a class with fewer variables than its slots have")
+        return {kind: self._class_begins[kind] + size for kind, size in before.items()}
+
+    def _held(self, templates: slice, slots: slice) -> dict[int, int]:
+        """By class, the variables of some templates, which have these slots."""
+        per_slot = np.repeat(self._weights[templates], self._slots.counts[templates])
+        held = np.bincount(self._slots.classes[slots], per_slot)
+        return dict(enumerate(map(int, held.tolist())))
 
     def _classed_at(self, place: int) -> tuple[int, int]:
         """(the template, the rank among the entries of it) of a variable that has a class."""
