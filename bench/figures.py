@@ -129,6 +129,28 @@ def new(name: str, title: str) -> Figure:
     return Figure(f"{title}, with total", "ms", read)
 
 
+def first(name: str, title: str) -> Figure:
+    def read(run: PeerRun) -> float | None:
+        query = _query(run, name)
+        return query.first_ms if query else None
+
+    return Figure(f"{title}, the first time", "ms", read)
+
+
+def grown(name: str, title: str, *, is_first: bool) -> Figure:
+    """When the store was largest."""
+
+    def read(run: PeerRun) -> float | None:
+        found = (
+            [query for query in run.scale[-1].queries if query.name == name] if run.scale else []
+        )
+        if not found:
+            return None
+        return found[0].first_ms if is_first else found[0].both_ms
+
+    return Figure(f"{title}, {'the first time' if is_first else 'again'}", "ms", read)
+
+
 def _disk(run: PeerRun) -> float | None:
     return run.store.disk_bytes_per_entry if run.store else None
 
@@ -178,9 +200,19 @@ def _growth(run: PeerRun) -> float | None:
 LOADS: Final = tuple(
     rate(batch, connections) for batch in (1_000, 1) for connections in (1, 2, 8, 64)
 )
+_TITLES: Final = {
+    LEVEL_COUNTS: "count by level",
+    **{query.name: query.title for query in queries(1_000)},
+}
 QUESTIONS: Final = (
     page(LEVEL_COUNTS, "count by level"),
     *(both(query.name, query.title) for query in queries(1_000)),
+)
+FIRST_QUESTIONS: Final = tuple(first(name, title) for name, title in _TITLES.items())
+GROWN_QUESTIONS: Final = tuple(
+    grown(name, title, is_first=is_first)
+    for is_first in (True, False)
+    for name, title in _TITLES.items()
 )
 NEW_QUESTIONS: Final = tuple(new(kind.name, kind.title) for kind in KINDS)
 DISK: Final = Figure("disk, data and index", "bytes/entry", _disk)
@@ -210,6 +242,9 @@ _BATCHES: Final = "the build of chunks takes most of a core, the loop and the WA
 _FIRST_LOOK: Final = (
     "each row found needs its block of variables and of metas, and of each chunk the dictionaries"
 )
+_COLD: Final = (
+    "what is decoded of a chunk for the first time takes a thousand steps of Python a row"
+)
 _ANSWERING: Final = "one request: HTTP, the look for the key, and the JSON of the page, in Python"
 
 TARGETS: Final = (
@@ -228,6 +263,13 @@ TARGETS: Final = (
     Target(page("absent", "word that occurs nowhere"), _ANSWERING, limit=1.0),
     Target(new("new_word", "new rare word"), _FIRST_LOOK, limit=2.0),
     Target(new("new_id", "new rare hex id"), _FIRST_LOOK, limit=5.0),
+    *(
+        Target(first(name, _TITLES[name]), _COLD, factor=1.0)
+        for name in (
+            *("newest", "newest_error", LEVEL_COUNTS, "rare_word", "rare_id", "two_words"),
+            *("phrase", "minute", "absent"),
+        )
+    ),
     Target(DISK, "numbers and ids that are random: they are most of it", limit=26.0, factor=0.88),
     Target(FILLED, "two processes, each with numpy; one chunk while it is built", limit=200.0),
     Target(IDLE, "Python's modules", limit=60.0),

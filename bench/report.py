@@ -4,7 +4,9 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TypeVar
 
 from bench.figures import (
+    FIRST_QUESTIONS,
     FOOTPRINT,
+    GROWN_QUESTIONS,
     GROWTH,
     LOADS,
     NEW_QUESTIONS,
@@ -29,6 +31,7 @@ def table(results: Results) -> str:
         _loads,
         _questions,
         _new_questions,
+        _first_questions,
         _footprint,
         _memory,
         _crashes,
@@ -219,19 +222,7 @@ def _new_questions(results: Results) -> str:
 
 
 def _first_questions(results: Results) -> str:
-    """The first time after a restart, page and total together."""
-    names = _names(results)
-    titles = {query.name: None for run in results.runs for query in run.queries}
-    rows = []
-    for title in titles:
-        row = [title.replace("_", " ")]
-        for name in names:
-            found = [q.first_ms for run in results.of(name) for q in run.queries if q.name == title]
-            row.append(ranged(found))
-        rows.append(row)
-    if not rows:
-        return ""
-    return "### The first time after a restart, ms\n\n" + grid(["", *_labels(results)], rows)
+    return _comparison(results, "Queries, the first time after a restart", FIRST_QUESTIONS)
 
 
 def _footprint(results: Results) -> str:
@@ -299,7 +290,8 @@ def _crashes(results: Results) -> str:
 
 
 def _scale(results: Results) -> str:
-    """Of the first run that has it, for each peer: warm medians, page and total together."""
+    """Of the first run that has it, for each peer: warm medians, page and total together, and the
+    first time after the restart at each size."""
     text = ""
     for name in _names(results):
         points = _first(results, name, lambda run: run.scale)
@@ -310,10 +302,19 @@ def _scale(results: Results) -> str:
         for at, query in enumerate(points[0].queries):
             cells = [number(point.queries[at].both_ms) for point in points]
             rows.append([f"{query.name.replace('_', ' ')}, ms", *cells])
+            cells = [number(point.queries[at].first_ms) for point in points]
+            rows.append([f"{query.name.replace('_', ' ')}, the first time, ms", *cells])
         rows.append(["disk, bytes/entry", *(_or_none(p.disk_bytes_per_entry) for p in points)])
         rows.append(["memory, MB", *(_or_none((p.rss or 0) / 1e6) for p in points)])
         text += ("" if text else "## As the store grows\n\n") + grid(head, rows) + "\n"
-    return text
+    return text + _grown(results)
+
+
+def _grown(results: Results) -> str:
+    sizes = {run.scale[-1].entries for run in results.runs if run.scale}
+    if len(sizes) != 1:  # peers of different sizes are not compared
+        return ""
+    return _comparison(results, f"Queries on {sizes.pop():,} entries", GROWN_QUESTIONS)
 
 
 def _or_none(size: float) -> str:

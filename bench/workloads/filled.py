@@ -56,12 +56,7 @@ def _fill(setting: Setting, into: PeerRun) -> None:
 
 
 def _restart(setting: Setting, into: PeerRun) -> None:
-    """A clean restart, so that the first questions meet a process that knows nothing yet."""
-    if setting.peer.pid is None:
-        return
     setting.say("clean restart")
-    data = setting.peer.data
-    setting.peer.stop()
-    ready_s = setting.peer.start(data)
-    setting.settle()
-    into.restart = RestartFigures(entries=setting.scope.entries, ready_s=ready_s)
+    ready_s = setting.restart()
+    if ready_s is not None:
+        into.restart = RestartFigures(entries=setting.scope.entries, ready_s=ready_s)

@@ -1,4 +1,5 @@
-"""How the figures change as the store grows: the same store, asked at each checkpoint."""
+"""How the figures change as the store grows: the same store, restarted and asked at each
+checkpoint."""
 
 from itertools import pairwise
 
@@ -19,6 +20,7 @@ def run(setting: Setting, into: PeerRun) -> None:
             stored = setting.ingest_whole("scale", portion)
             peer.publish()
             setting.settle(setting.scope.disk_quiet_s)
+            setting.restart()
             figures = asking.ask_all(setting, queries(last), last)
             rss = memory(peer.pid).rss if peer.pid is not None else None
             into.scale.append(

@@ -128,6 +128,17 @@ class Setting:
         quiet_s = self.scope.quiet_s if quiet_s is None else quiet_s
         return wait_until_quiet(self.peer.pid, self.peer.data, self.scope.settle_s, quiet_s)
 
+    def restart(self) -> float | None:
+        """A clean one, so that the first questions meet a process that knows nothing yet: seconds
+        until it was ready. None where the peer is no process of ours."""
+        if self.peer.pid is None:
+            return None
+        data = self.peer.data
+        self.peer.stop()
+        ready_s = self.peer.start(data)
+        self.settle()
+        return ready_s
+
 
 def cpu_now(peer: Peer) -> float | None:
     return cpu_seconds(peer.pid) if peer.pid is not None else None

@@ -18,6 +18,7 @@ from bench.results import (
     QueryFigures,
     RecoveryFigures,
     Results,
+    ScaleFigures,
     StoreFigures,
 )
 from bench.tables import grid, number
@@ -76,6 +77,7 @@ def test_targets_that_are_missed_come_first(found: Results) -> None:
     rows = table(found).split("## Ingest")[0].splitlines()
     assert [row.split("|")[1].strip() for row in rows if "MISSED" in row or " met " in row] == [
         "ingest, batch 1,000, 1 conn.",
+        "newest 100, the first time",
         "newest 100",
     ]
 
@@ -120,6 +122,40 @@ def test_new_questions_have_a_table_of_their_own_and_count_as_answers(found: Res
     for text in (table(found), markdown(found)):
         section = text.split("## Queries never asked before")[1].split("##")[0]
         assert "| 3.00" in section
+
+
+def test_what_is_asked_first_is_to_be_as_quick_as_the_reference(found: Results) -> None:
+    slow = [msgspec.structs.replace(newest(0.5), first_ms=18.0)]
+    found.runs[0].queries = found.runs[1].queries = slow
+    target = next(t for t in TARGETS if t.figure.title == "newest 100, the first time")
+    assert target.score(found) == pytest.approx(0.5)
+    for text in (table(found), markdown(found)):
+        section = text.split("## Queries, the first time after a restart")[1].split("##")[0]
+        (row,) = [row for row in section.splitlines() if row.startswith("| newest 100,")]
+        assert row.split("|")[-2].strip() == "0.50x"
+
+
+def point(entries: int, first_ms: float) -> ScaleFigures:
+    asked = msgspec.structs.replace(newest(1.0), first_ms=first_ms)
+    return ScaleFigures(
+        entries=entries, entries_per_s=1.0, queries=(asked,), disk_bytes_per_entry=1.0, rss=None
+    )
+
+
+def test_on_the_largest_store_peers_are_compared(found: Results) -> None:
+    found.runs[0].scale = [point(10, 1.0), point(20, 2.0)]
+    found.runs[2].scale = [point(10, 9.0), point(20, 8.0)]
+    section = table(found).split("## Queries on 20 entries")[1].split("##")[0]
+    cells = [row.split("|") for row in section.splitlines() if row.startswith("|")]
+    rows = {row[1].strip(): row[-2].strip() for row in cells}
+    assert rows["newest 100, the first time (ms)"] == "4.00x"
+    assert rows["newest 100, again (ms)"] == "1.00x"
+
+
+def test_stores_of_different_sizes_are_not_compared(found: Results) -> None:
+    found.runs[0].scale, found.runs[2].scale = [point(10, 1.0)], [point(20, 8.0)]
+    assert "## As the store grows" in table(found)
+    assert "## Queries on" not in table(found)
 
 
 def test_replay_is_what_the_tail_adds_to_a_start(found: Results) -> None:
