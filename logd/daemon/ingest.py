@@ -1,5 +1,6 @@
 """Entries on their way into the log: whole requests, and what comes at the same time at once."""
 
+import logging
 from collections.abc import Callable, Sequence
 
 import trio
@@ -16,10 +17,15 @@ from logd.daemon.bodies import (
 from logd.daemon.deputy import Commit
 from logd.daemon.desk import Desk
 from logd.daemon.desks import Desks
+from logd.daemon.threads import in_thread
 from logd.entry import Clock, ProjectId, Seq
 from logd.errors import LogdError
+from logd.format.chunk import IdempotencyRecord
 from logd.format.wal import Idempotency
 from logd.store.project import Request
+from logd.store.recall import Unread
+
+_log = logging.getLogger("logd.ingest")
 
 
 class IdempotencyConflict(LogdError):
@@ -28,7 +34,7 @@ class IdempotencyConflict(LogdError):
 
 class Ingest:
     def __init__(self, desks: Desks, clock: Clock, decoding: trio.CapacityLimiter) -> None:
-        """`decoding`: of the threads that decode large bodies."""
+        """`decoding`: of the threads that decode large bodies, and records of earlier ones."""
         self._desks = desks
         self._clock = clock
         self._decoding = decoding
@@ -126,13 +132,14 @@ class Ingest:
         key = idempotency.key_digest
         while (earlier := desk.keys_in_flight.get(key)) is not None:
             await earlier.wait()
-        record = desk.project.recall(key)
-        if record is not None:
-            if record.idempotency.request_digest != idempotency.request_digest:
-                raise IdempotencyConflict("this Idempotency-Key came with another request")
-            return record.first_seq
+        # Before anything is waited for: two that come at once must not both find the key unknown.
         done = desk.keys_in_flight[key] = trio.Event()
         try:
+            record = await self._recall(desk, key)
+            if record is not None:
+                if record.idempotency.request_digest != idempotency.request_digest:
+                    raise IdempotencyConflict("this Idempotency-Key came with another request")
+                return record.first_seq
             # A caller that goes away must not leave the key open to a second store.
             with trio.CancelScope(shield=True):
                 seq = await self._submit(desk, decoded.request(received_ns, idempotency))
@@ -140,3 +147,16 @@ class Ingest:
             del desk.keys_in_flight[key]
             done.set()
         return seq
+
+    async def _recall(self, desk: Desk, key_digest: bytes) -> IdempotencyRecord | None:
+        """What a request with this key stored lately. A new key is known to be new, and a record in
+        the tail is found, at once: then this is no checkpoint. What cannot be read is taken for
+        unknown: so entries may come twice, but none is lost."""
+        found = desk.project.recall_at_hand(key_digest)
+        if not isinstance(found, Unread):
+            return found
+        with self._desks.telling(desk.project_id), desk.reading(float("inf")):  # soon over
+            recalled = await in_thread(found.read, self._decoding)
+        for damage in recalled.damage:
+            _log.error("project %s, records of Idempotency-Keys: %s", desk.project_id, damage)
+        return recalled.record

@@ -104,6 +104,12 @@ HEAD_BYTES: Final = _HEAD.size + _CRC.size
 assert HEAD_BYTES == 80
 _RECORD: Final = struct.Struct("<16s16sQI4xq24x")
 assert _RECORD.size == 80
+_RECORD_COLUMNS: Final = np.dtype({
+    "names": ["key_digest", "first_seq", "received_ns"],
+    "formats": [(np.uint8, 16), "<i8", "<i8"],
+    "offsets": [0, 32, 48],
+    "itemsize": 80,
+})  # fmt: skip
 
 MAX_ENTRIES: Final = 65_536
 BLOCK_ENTRIES: Final = 4096
@@ -130,6 +136,15 @@ class IdempotencyRecord(msgspec.Struct, frozen=True, gc=False):
     first_seq: Seq
     count: int
     received_ns: int
+
+
+class RecordColumns(NamedTuple):
+    """What leads to idempotency records, a row each, in order of sequence: uint8[n, 16], int64[n],
+    int64[n]. For many of them: an object each would take ten times the room, and longer."""
+
+    key_digests: npt.NDArray[np.uint8]
+    first_seqs: Int64s
+    received_ns: Int64s
 
 
 class ChunkHead(msgspec.Struct, frozen=True):
@@ -501,9 +516,30 @@ def decode_stored_codes(raw: bytes, count: int) -> UInts:
 
 def decode_records(raw: bytes) -> list[IdempotencyRecord]:
     """Raises ValueError where they do not fill the bytes."""
-    if len(raw) % _RECORD.size:
-        raise ValueError(f"{len(raw)} bytes of idempotency records")
+    _check_records(raw)
     return [
         IdempotencyRecord(Idempotency(key, request), Seq(first_seq), count, received_ns)
         for key, request, first_seq, count, received_ns in _RECORD.iter_unpack(raw)
     ]
+
+
+def decode_record_columns(raw: bytes) -> RecordColumns:
+    """Views of the bytes. Raises ValueError where records do not fill them."""
+    _check_records(raw)
+    rows = np.frombuffer(raw, _RECORD_COLUMNS)
+    return RecordColumns(rows["key_digest"], rows["first_seq"], rows["received_ns"])
+
+
+def find_record(raw: bytes, first_seq: Seq) -> IdempotencyRecord | None:
+    """Of the request whose first entry has this number, if it has one. Raises ValueError where
+    records do not fill the bytes."""
+    found = np.flatnonzero(decode_record_columns(raw).first_seqs == first_seq)
+    if not len(found):
+        return None
+    begin = found.item(0) * _RECORD.size
+    return decode_records(raw[begin : begin + _RECORD.size])[0]
+
+
+def _check_records(raw: bytes) -> None:
+    if len(raw) % _RECORD.size:
+        raise ValueError(f"{len(raw)} bytes of idempotency records")

@@ -14,9 +14,12 @@ from logd.format.chunk import (
     HEAD_BYTES,
     ChunkHead,
     IdempotencyRecord,
+    RecordColumns,
     decode_head,
     decode_part,
+    decode_record_columns,
     decode_records,
+    find_record,
     head_size,
 )
 from logd.format.directory import ChunkRow
@@ -256,14 +259,36 @@ class ChunkReader:
 
         return self.cached((Part.METAS, block), load)
 
+    # ------------------------------------------------------------ idempotency records
+
     def idempotency_records(self) -> list[IdempotencyRecord]:
-        if not self.has_part(Part.IDEMPOTENCY):
-            return []
-        _, raw = self.raw_part(Part.IDEMPOTENCY)
+        return self._of_records(decode_records, self._raw_records())
+
+    def idempotency_columns(self) -> RecordColumns:
+        """What leads to them."""
+        return self._of_records(decode_record_columns, self._raw_records())
+
+    def idempotency_record(self, first_seq: Seq) -> IdempotencyRecord | None:
+        """Of the request whose first entry has this number. Retries often ask for several of a
+        chunk: from the second time on its records are remembered."""
+
+        def load() -> tuple[bytes, int]:
+            raw = self._raw_records()
+            return raw, len(raw)
+
+        raw = self.cached_passing((Part.IDEMPOTENCY, 0), load)
+        return self._of_records(lambda raw: find_record(raw, first_seq), raw)
+
+    def _raw_records(self) -> bytes:
+        return self.raw_part(Part.IDEMPOTENCY)[1] if self.has_part(Part.IDEMPOTENCY) else b""
+
+    def _of_records(self, decode: Callable[[bytes], T], raw: bytes) -> T:
         try:
-            return decode_records(raw)
+            return decode(raw)
         except ValueError as error:
             raise self.corrupt(Part.IDEMPOTENCY, error) from None
+
+    # ------------------------------------------------------------ all of it
 
     def read_ahead(self) -> None:
         """Put into the cache what it takes to read any row, but for what is large, and what the

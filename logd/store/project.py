@@ -37,6 +37,7 @@ from logd.store.index import IndexChange
 from logd.store.layout import ProjectLayout
 from logd.store.limits import StoreLimits
 from logd.store.merge import entries_of, is_small, plan_merge
+from logd.store.recall import Sought, Unread, add_chunks, recall
 from logd.store.recovery import recover
 from logd.store.search import Snapshot
 from logd.store.segments import SegmentName, view_of
@@ -112,19 +113,10 @@ class Project:
         self._main: SegmentName | None = self._last_main_segment()
         self._unmergeable: set[Seq] = set()
         self._idempotency = IdempotencyTable(limits.idempotency_seconds)
-        self._recall_chunks()
+        self.damage += add_chunks(self._idempotency, self._view.chunks, clock())
         for job in self._waiting:
             self._idempotency.add(job.run.records)
         self.failed = False
-
-    def _recall_chunks(self) -> None:
-        now = self._clock()
-        for chunk in self._view.chunks:
-            if chunk.row.records and self._idempotency.is_live(chunk.row.last_record_ns, now):
-                try:
-                    self._idempotency.add(chunk.idempotency_records())
-                except Corruption as error:
-                    self.damage += (error,)
 
     # ------------------------------------------------------------ writing
 
@@ -197,16 +189,30 @@ class Project:
                 self._idempotency.add([record])
             self._visible_seq = Seq(seq + request.batch.count)
 
+    def recall_at_hand(self, key_digest: bytes) -> IdempotencyRecord | Unread | None:
+        """Owner: what a request with this Idempotency-Key stored, if it was lately; `Unread` where
+        only chunks can tell."""
+        now = self._clock()
+        candidates = self._idempotency.candidates(key_digest, now)
+        if not candidates:
+            return None
+        sought = Sought(key_digest, self._idempotency.too_old_ns(now))
+        return recall(sought, candidates, self._runs(), self._view.chunks)
+
     def recall(self, key_digest: bytes) -> IdempotencyRecord | None:
-        """Owner: what a request with this Idempotency-Key stored, if it was lately."""
-        return self._idempotency.find(key_digest, self._clock())
+        """All of it at once, for a caller that owns every role."""
+        found = self.recall_at_hand(key_digest)
+        if not isinstance(found, Unread):
+            return found
+        recalled = found.read()
+        self.damage += recalled.damage
+        return recalled.record
 
     # ------------------------------------------------------------ reading
 
     def snapshot(self) -> Snapshot:
         """Owner: the log as it is visible now."""
-        runs = [job.run for job in self._waiting] + [self._run]
-        blocks = tuple(block for run in runs for block in run.blocks())
+        blocks = tuple(block for run in self._runs() for block in run.blocks())
         view = self._view
         return Snapshot(
             view.number,
@@ -221,11 +227,15 @@ class Project:
     def level_counts(self) -> LevelCounts:
         """Owner: visible entries of each level."""
         counts = list(self._view.level_counts)
-        for run in [*(job.run for job in self._waiting), self._run]:
+        for run in self._runs():
             for code in range(4):
                 counts[code] += run.level_counts[code]
         debug, info, warn, error = counts
         return debug, info, warn, error
+
+    def _runs(self) -> list[TailRun]:
+        """The tail, in order of sequence."""
+        return [*(job.run for job in self._waiting), self._run]
 
     @property
     def tail_bytes(self) -> int:

@@ -4,6 +4,8 @@ A *run* is what one WAL file holds. The newest run grows, in *blocks*; older one
 frozen. Blocks are immutable: a snapshot is a tuple of them.
 """
 
+from bisect import bisect_left
+from operator import attrgetter
 from typing import Final
 
 import msgspec
@@ -56,7 +58,7 @@ class TailRun:
         self.count = 0
         self.size_bytes = 0
         self.level_counts = [0, 0, 0, 0]
-        self.records: list[IdempotencyRecord] = []
+        self.records: list[IdempotencyRecord] = []  # by `first_seq`
         self._blocks: list[TailBlock] = []
         self._recent: list[Piece] = []
         self._recent_entries = 0
@@ -81,6 +83,13 @@ class TailRun:
     def blocks(self) -> tuple[TailBlock, ...]:
         self._gather()
         return tuple(self._blocks)
+
+    def record_of(self, first_seq: Seq) -> IdempotencyRecord | None:
+        """Of the request whose first entry has this number, if it has one."""
+        at = bisect_left(self.records, first_seq, key=attrgetter("first_seq"))
+        if at < len(self.records) and self.records[at].first_seq == first_seq:
+            return self.records[at]
+        return None
 
     def seal(self) -> None:
         """Nothing is added any more: from now on other threads may read the run."""

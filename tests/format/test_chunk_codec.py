@@ -23,7 +23,9 @@ from logd.format.chunk import (
     IdempotencyRecord,
     build_chunk,
     decode_head,
+    decode_record_columns,
     decode_records,
+    find_record,
     head_size,
 )
 from logd.format.part_table import Part
@@ -200,6 +202,27 @@ def test_idempotency_records_travel_with_the_chunk(count: int) -> None:
     assert chunk.records == records(count)
     assert list(built.records) == records(count)
     assert ((Part.IDEMPOTENCY, 0) in chunk.head.parts) == bool(count)
+
+
+@pytest.mark.parametrize("count", [0, 1, 5])
+def test_of_idempotency_records_columns_and_each_one_are_read_alone(count: int) -> None:
+    built = build_chunk(batch_of(typical_rows(9)), Seq(7), records(count))
+    raw = DecodedChunk(built.data).raw.get((Part.IDEMPOTENCY, 0), b"")
+    columns = decode_record_columns(raw)
+    assert [row.tobytes() for row in columns.key_digests] == [bytes([n] * 16) for n in range(count)]
+    assert columns.first_seqs.tolist() == [7 + n for n in range(count)]
+    assert columns.received_ns.tolist() == [-n for n in range(count)]
+    for record in records(count):
+        assert find_record(raw, record.first_seq) == record
+    assert find_record(raw, Seq(6)) is None
+    assert find_record(raw, Seq(7 + count)) is None
+
+
+@pytest.mark.parametrize("size", [1, 79, 81])
+def test_idempotency_records_that_are_cut_short_are_detected(size: int) -> None:
+    for decode in (decode_records, decode_record_columns, lambda raw: find_record(raw, Seq(0))):
+        with pytest.raises(ValueError, match=f"{size} bytes of idempotency records"):
+            decode(bytes(size))
 
 
 # ---------------------------------------------------------------- damage
