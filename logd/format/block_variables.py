@@ -111,35 +111,69 @@ class CodedVariables(NamedTuple):
     values: Values
 
 
+class Kinds(NamedTuple):
+    """Of a block the classes of which some variables are kept, and the class of each of those
+    coded."""
+
+    kept: frozenset[int]
+    coded: list[int]
+
+
+class Kept:
+    """Variables that stand in a block's data. `before`: what their lengths add up to before each
+    stretch of them, and in the end, so that where one begins takes the sum of one stretch. Raises
+    ValueError where the lengths do not add up to the data."""
+
+    __slots__ = ("before", "data", "lengths")
+
+    def __init__(self, data: bytes, lengths: Codes) -> None:
+        self.data = data
+        self.lengths = lengths
+        self.before = sums_before(lengths)
+        if self.before[-1] != len(data):
+            raise ValueError("the lengths do not add up to the data")
+
+
 def _no_codes() -> Sequence[UInts]:
     return ()
 
 
 class BlockVariables:
-    """`kept`: those that stand in the data; `coded`: all others, by place, and `load_codes()`: of
-    each of these uint[size], called when they are asked for; `of`: the classes of all, where they
-    are known. Raises ValueError where the lengths do not add up to the data."""
+    """`kept`: those that stand in the data, or what gives them when they are asked for; `coded`:
+    all others, by place, and `load_codes()`: the same of the uint[size] of each of these; `of`: the
+    classes of all, where they are known."""
 
     def __init__(
         self,
-        kept: Variables,
+        kept: Kept | Callable[[], Kept],
         coded: Sequence[CodedVariables] = (),
         load_codes: Callable[[], Sequence[UInts]] = _no_codes,
         of: ClassSizes | None = None,
     ) -> None:
-        self.kept = kept
+        self._kept = kept
         self.coded = coded
         self.of = of
-        # what the lengths add up to before each stretch of them, and in the end: where one
-        # variable begins takes the sum of one stretch
-        self._before = sums_before(kept.lengths)
-        if self._before[-1] != len(kept.data):
-            raise ValueError("the lengths do not add up to the data")
         self._codes: Sequence[UInts] | None = None if coded else ()
         self._load_codes = load_codes if coded else _no_codes
         # stretches of places, by turns kept and coded; of the kept how many coded come before each
         self._edges = [edge for some in coded for edge in (some.begin, some.begin + some.size)]
         self._coded_before = list(accumulate([some.size for some in coded], initial=0))
+
+    @property
+    def kept(self) -> Kept:
+        """Those that stand in the data. Raises what loading them raises."""
+        if not isinstance(self._kept, Kept):
+            self._kept = self._kept()
+        return self._kept
+
+    def kinds(self) -> Kinds | None:
+        """None where they are not known."""
+        if self.of is None:
+            return None
+        ends = np.cumsum(self.of.sizes)
+        at = ends.searchsorted([some.begin for some in self.coded], side="right")
+        coded = self.of.classes.take(at).tolist()
+        return Kinds(frozenset(self.of.classes.tolist()).difference(coded), coded)
 
     @property
     def codes(self) -> Sequence[UInts]:
@@ -157,23 +191,23 @@ class BlockVariables:
         if at % 2:
             some = self.coded[at // 2]
             return some.values.text(self.codes[at // 2].item(place - some.begin))
-        data, lengths = self.kept
-        index = place - self._coded_before[at // 2]
-        stretch = index // STRETCH
-        begin = self._before[stretch]
+        kept, index = self.kept, place - self._coded_before[at // 2]
+        lengths, stretch = kept.lengths, index // STRETCH
+        begin = kept.before[stretch]
         begin += int(np.add.reduce(lengths[stretch * STRETCH : index], dtype=np.uint32))
-        return data[begin : begin + lengths.item(index)]
+        return kept.data[begin : begin + lengths.item(index)]
 
     def kept_at(self, offset: int) -> tuple[int, int, int]:
         """(which of those kept, where it begins, its length) of the one that holds this byte of the
         data."""
-        stretch = bisect_right(self._before, offset) - 1
+        before = self.kept.before
+        stretch = bisect_right(before, offset) - 1
         begin = stretch * STRETCH
         some = self.kept.lengths[begin : begin + STRETCH]
         ends = np.cumsum(some, dtype=np.int64)
-        at = int(ends.searchsorted(offset - self._before[stretch], side="right"))
+        at = int(ends.searchsorted(offset - before[stretch], side="right"))
         length = some.item(at)
-        return begin + at, self._before[stretch] + ends.item(at) - length, length
+        return begin + at, before[stretch] + ends.item(at) - length, length
 
     def starts_of_kept(self, indexes: Int64s) -> Int64s:
         """Where some of those that are kept begin in the data."""
@@ -216,7 +250,7 @@ class BlockVariables:
     def joined(self) -> Variables:
         """All variables, one behind the other."""
         if not self.coded:
-            return self.kept
+            return Variables(self.kept.data, self.kept.lengths)
         data, lengths = [], []
         begin = offset = 0
         for some, codes, before in zip(self.coded, self.codes, self._coded_before, strict=False):
@@ -234,7 +268,7 @@ class BlockVariables:
     @property
     def size_bytes(self) -> int:
         """Memory that it takes, about."""
-        data, lengths = self.kept
+        data, lengths = self.kept.data, self.kept.lengths
         codes = sum(200 + 2 * some.size for some in self.coded)
         return 500 + len(data) + lengths.nbytes + 40 * (len(lengths) // STRETCH) + codes
 

@@ -70,7 +70,7 @@ import numpy.typing as npt
 
 from logd.entry import LevelCounts, Seq
 from logd.format import postings, vocabulary
-from logd.format.block_variables import BlockVariables, Variables
+from logd.format.block_variables import BlockVariables, Kept
 from logd.format.body import Batch
 from logd.format.checksum import crc32
 from logd.format.choices import choose, encode_choices
@@ -484,29 +484,39 @@ LoadCodes = Callable[[Sequence[CodedClass]], Sequence[UInts]]
 """The codes of a block's variables of these classes: `decode_codes` of part 21 or 23."""
 
 
+LoadKept = Callable[[int], Kept]
+"""So many variables that are no codes: `decode_kept`."""
+
+
 class StoredVariables(NamedTuple):
-    """What a chunk stores of a block's variables, decompressed, and where the chunk has
-    `dictionaries` of values, `load_codes`."""
+    """What a chunk stores of a block's variables: part 10 or 16, decompressed, and what gives the
+    others where they are asked for. Where the chunk has `dictionaries` of values, `load_codes`."""
 
     lengths: bytes
-    data: bytes
+    load_kept: LoadKept
     dictionaries: Sequence[ValueDictionary]
     load_codes: LoadCodes
+
+
+def decode_kept(version: int, lengths: bytes, data: bytes, count: int) -> Kept:
+    """The `count` variables that are no codes, in a chunk of this version. Raises ValueError where
+    they do not hold."""
+    if version <= _LENGTHS_IN_PLANES:
+        width = max(1, len(lengths) // max(count, 1))
+        return Kept(data, from_planes(lengths, count, narrowest(min(width, 8))))
+    return Kept(data, decode_lengths(lengths, count))
 
 
 def decode_variables(version: int, stored: StoredVariables, count: int) -> BlockVariables:
     """The `count` variables of a block, in a chunk of this version. Raises ValueError or IndexError
     where they do not hold."""
-    raw, data = stored.lengths, stored.data
     if version <= _LENGTHS_IN_PLANES:
-        width = max(1, len(raw) // max(count, 1))
-        return BlockVariables(Variables(data, from_planes(raw, count, narrowest(min(width, 8)))))
-    of, are_coded = decode_class_sizes(raw)
+        return BlockVariables(partial(stored.load_kept, count))
+    of, are_coded = decode_class_sizes(stored.lengths)
     classes = coded_classes(of, are_coded, stored.dictionaries)
     coded = [some for each in classes for some in each.variables()]
-    lengths = decode_lengths(raw, count - sum(some.size for some in coded))
-    load = partial(stored.load_codes, classes)
-    return BlockVariables(Variables(data, lengths), coded, load, of)
+    load_kept = partial(stored.load_kept, count - sum(some.size for some in coded))
+    return BlockVariables(load_kept, coded, partial(stored.load_codes, classes), of)
 
 
 def decode_stored_codes(raw: bytes, count: int) -> UInts:

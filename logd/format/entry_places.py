@@ -57,8 +57,14 @@ class EntryPlaces:
     def row_at(self, place: int) -> int:
         """The entry that the variable at a place belongs to. Raises IndexError where there is
         none."""
-        code, rank = self._plain_at(place) if place >= self._classed else self._classed_at(place)
-        return np.flatnonzero(self.codes == code).item(rank)
+        return self.locate(place)[0]
+
+    def locate(self, place: int) -> tuple[int, int, int]:
+        """(the entry, its template, which of the template's variables) that a place is of. Raises
+        IndexError where there is none."""
+        of = self._plain_at(place) if place >= self._classed else self._classed_at(place)
+        code, number, rank = of
+        return np.flatnonzero(self.codes == code).item(rank), code, number
 
     def _begins_of(self, code: int) -> list[int]:
         """Where the variables of each slot of one template begin."""
@@ -102,8 +108,9 @@ class EntryPlaces:
         held = np.bincount(self._slots.classes[slots], per_slot)
         return dict(enumerate(map(int, held.tolist())))
 
-    def _classed_at(self, place: int) -> tuple[int, int]:
-        """(the template, the rank among the entries of it) of a variable that has a class."""
+    def _classed_at(self, place: int) -> tuple[int, int, int]:
+        """(the template, which of its variables, the rank among its entries) of a variable that has
+        a class."""
         begins = list(self._class_begins.values())
         which = bisect_right(begins, place) - 1
         kind, within = list(self._class_begins)[which], place - begins[which]
@@ -113,13 +120,17 @@ class EntryPlaces:
             ends = self._ends[kind] = np.cumsum(self._entries.take(templates))
         at = int(ends.searchsorted(within, side="right"))
         code = templates.item(at)
-        return code, within - ends.item(at) + self._entries.item(code)
+        number = self._slots.slots_of(kind).item(at) - self._slots.first_slot(code)
+        return code, number, within - ends.item(at) + self._entries.item(code)
 
-    def _plain_at(self, place: int) -> tuple[int, int]:
+    def _plain_at(self, place: int) -> tuple[int, int, int]:
         """The same of one of a plain template."""
         covered = self._slots.covered
         entries = self._entries[covered:]
         ends = np.cumsum(entries * self._slots.counts[covered:].astype(np.int64))
         within = place - self._classed
         at = int(ends.searchsorted(within, side="right"))
-        return covered + at, (within - ends.item(at)) % entries.item(at)
+        code, count = covered + at, entries.item(at)
+        before = ends.item(at) - count * self._slots.counts.item(code)
+        number, rank = divmod(within - before, count)
+        return code, number, rank

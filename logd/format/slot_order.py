@@ -51,13 +51,26 @@ class ClassedSlots:
         codes = np.arange(self.covered, dtype=np.uint16)
         return np.repeat(codes, self.counts[: self.covered])
 
-    def templates_of(self, kind: int) -> UInt16s:
-        """uint16[n], ascending: of each slot of a class."""
+    def slots_of(self, kind: int) -> UInt16s:
+        """uint16[n], ascending: the slots of a class, counted through all templates."""
         found = self._of_class.get(kind)
         if found is None:
-            found = self.templates.take(np.flatnonzero(self.classes == kind))
-            self._of_class[kind] = found
+            found = self._of_class[kind] = np.flatnonzero(self.classes == kind).astype(np.uint16)
         return found
+
+    def templates_of(self, kind: int) -> UInt16s:
+        """uint16[n], ascending: the template of each of these."""
+        return self.templates.take(self.slots_of(kind))
+
+    def first_slot(self, code: int) -> int:
+        """Of a template, counted through all."""
+        return self.ends.item(code) - self.counts.item(code)
+
+    def class_of(self, code: int, number: int) -> int | None:
+        """Of a template's slot; None of a plain one."""
+        if code >= self.covered:
+            return None
+        return self.classes.item(self.first_slot(code) + number)
 
     @property
     def size_bytes(self) -> int:

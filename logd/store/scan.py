@@ -1,7 +1,7 @@
 """Looking for words in whole blocks of variables or texts, where no index covers them."""
 
 import itertools
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from typing import Any, Final, TypeVar
 
 import numpy as np
@@ -82,6 +82,16 @@ class WordSearch:
         found = [variables.places_of_kept(self._kept(variables))]
         return np.concatenate([*found, *self._coded(variables)]) if variables.coded else found[0]
 
+    def places_among(self, block: int, wanted: Container[int]) -> Int64s:
+        """Of those at least that are of a wanted class. Where all of these are coded, no others are
+        read."""
+        variables = self._column.variables(block)
+        of = variables.kinds()
+        if of is None or any(kind in wanted for kind in of.kept):
+            return self.places(block)
+        coded = [at for at, kind in enumerate(of.coded) if kind in wanted]
+        return np.concatenate([_NO_CODES, *self._coded(variables, coded)])
+
     def few_places(self, block: int) -> Int64s | None:
         """The same of an exact word of ASCII; None where it is short, or found so often that arrays
         are quicker."""
@@ -121,7 +131,7 @@ class WordSearch:
 
     def _kept(self, variables: BlockVariables) -> Int64s:
         """Which of those that are kept match, ascending."""
-        data, lengths = variables.kept
+        data, lengths = variables.kept.data, variables.kept.lengths
         wanted = self._wanted
         if not self._is_ascii:
             return _containing(data, lengths, wanted, self._check)
@@ -143,9 +153,12 @@ class WordSearch:
             return indexes
         return _beginning(variables.kept.data, variables.starts_of_kept(indexes), self._wanted)
 
-    def _coded(self, variables: BlockVariables) -> Iterator[Int64s]:
-        """The places of those coded that match."""
-        for at, some in enumerate(variables.coded):
+    def _coded(
+        self, variables: BlockVariables, which: Iterable[int] | None = None
+    ) -> Iterator[Int64s]:
+        """The places of those coded that match; `which` of these, None for all."""
+        for at in range(len(variables.coded)) if which is None else which:
+            some = variables.coded[at]
             fits = self._fitting_values(some.values)
             if fits is not None:
                 yield np.flatnonzero(fits.take(variables.codes[at])) + some.begin

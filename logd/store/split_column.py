@@ -8,8 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 from logd.format.ascending import distinct
-from logd.format.block_variables import BlockVariables
-from logd.format.chunk import ChunkHead, LoadCodes, StoredVariables, decode_variables
+from logd.format.block_variables import BlockVariables, Kept
+from logd.format.chunk import ChunkHead, StoredVariables, decode_kept, decode_variables
 from logd.format.coded_values import (
     CodedClass,
     ValueDictionary,
@@ -18,7 +18,7 @@ from logd.format.coded_values import (
 )
 from logd.format.entry_places import EntryPlaces
 from logd.format.part_table import Part, SplitParts
-from logd.format.slot_layout import SlotLayout
+from logd.format.slot_layout import Places, SlotLayout
 from logd.format.slot_order import ClassedSlots, SlotOrder
 from logd.format.templates import joined_texts
 from logd.store.chunk_parts import ChunkParts
@@ -172,15 +172,27 @@ class SplitColumn:
         except (IndexError, ValueError) as error:
             raise self._reader.corrupt(self._kinds.codes, ValueError(error)) from None
 
-    def variables(self, block: int, *, few: bool = False) -> BlockVariables:
-        """Of a block, in slot order. `few`: to read a few rows."""
-        kinds, reader = self._kinds, self._reader
+    def locate(self, block: int, places: Int64s) -> Places:
+        """What the variables at these places of the block are."""
+        if len(places) > _FEW_ROWS:
+            return self.layout(block).locate(places)
+        try:
+            entries = self._entry_places(block)
+            found = np.array([entries.locate(place) for place in places.tolist()], np.int64)
+        except (IndexError, ValueError) as error:
+            raise self._reader.corrupt(self._kinds.codes, ValueError(error)) from None
+        return Places(*found.reshape(-1, 3).T)
 
-        def load_codes(classes: Sequence[CodedClass]) -> Sequence[UInts]:
-            return self._decoded_codes(reader.raw_part(kinds.value_codes, block)[1], classes)
+    def class_of(self, code: int, number: int) -> int | None:
+        """Of a template's slot; None of a plain one."""
+        return self._classed_slots().class_of(code, number)
+
+    def variables(self, block: int, *, few: bool = False) -> BlockVariables:
+        """Of a block, in slot order. `few`: to read a few rows. A scan reads those in the data, and
+        the codes, when they are asked for: often it asks for one of the two."""
 
         def load() -> tuple[BlockVariables, int]:
-            stored = self._stored(block, load_codes)
+            stored = self._stored_for_scan(block) if self._scan else self._stored(block)
             try:
                 count = int(
                     np.add.reduce(
@@ -189,26 +201,51 @@ class SplitColumn:
                 )
                 found = decode_variables(self._head.version, stored, count)
             except (IndexError, ValueError) as error:
-                raise reader.corrupt(kinds.lengths, ValueError(error)) from None
-            if not self._scan:
-                _ = found.codes  # what is kept must not hold on to the reader, and its file
+                raise self._reader.corrupt(self._kinds.lengths, ValueError(error)) from None
+            if self._scan:
+                return found, 0
+            _ = found.kept, found.codes  # what is kept must not hold on to the reader, and its file
             return found, found.size_bytes
 
-        return self._of_block(kinds.data, block, load, few=few)
+        return self._of_block(self._kinds.data, block, load, few=few)
 
-    def _stored(self, block: int, load_codes: LoadCodes) -> StoredVariables:
-        """`load_codes`: for a scan, which seldom needs them; otherwise they are read with the
-        rest."""
+    def _stored_for_scan(self, block: int) -> StoredVariables:
+        kinds, reader = self._kinds, self._reader
+        _, lengths = reader.raw_part(kinds.lengths, block)
+
+        def load_kept(count: int) -> Kept:
+            return self._decoded_kept(lengths, reader.raw_part(kinds.data, block)[1], count)
+
+        def load_codes(classes: Sequence[CodedClass]) -> Sequence[UInts]:
+            return self._decoded_codes(reader.raw_part(kinds.value_codes, block)[1], classes)
+
+        return StoredVariables(lengths, load_kept, self._dictionaries(), load_codes)
+
+    def _stored(self, block: int) -> StoredVariables:
+        """All that it takes is read at once."""
         kinds, reader, dictionaries = self._kinds, self._reader, self._dictionaries()
-        if self._scan or not dictionaries or self._head.has_whole_columns:
-            _, lengths = reader.raw_part(kinds.lengths, block)
-            _, data = reader.raw_part(kinds.data, block)
-            return StoredVariables(lengths, data, dictionaries, load_codes)
-        parts = reader.raw_parts([kinds.lengths, kinds.value_codes, kinds.data], block)
-        lengths, codes, data = (raw for _, raw in parts)
+        wanted, codes = [kinds.lengths, kinds.data], b""
+        if dictionaries:
+            wanted.append(kinds.value_codes)
+        if self._head.has_whole_columns:  # they do not lie together
+            parts = [reader.raw_part(kind, block)[1] for kind in wanted]
+        else:
+            parts = [raw for _, raw in reader.raw_parts(wanted, block)]
+        lengths, data = parts[:2]
+        if dictionaries:
+            codes = parts[2]
         return StoredVariables(
-            lengths, data, dictionaries, lambda classes: self._decoded_codes(codes, classes)
+            lengths,
+            lambda count: self._decoded_kept(lengths, data, count),
+            dictionaries,
+            lambda classes: self._decoded_codes(codes, classes),
         )
+
+    def _decoded_kept(self, lengths: bytes, data: bytes, count: int) -> Kept:
+        try:
+            return decode_kept(self._head.version, lengths, data, count)
+        except ValueError as error:
+            raise self._reader.corrupt(self._kinds.lengths, error) from None
 
     def _decoded_codes(self, raw: bytes, classes: Sequence[CodedClass]) -> Sequence[UInts]:
         try:

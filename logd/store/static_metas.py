@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Final
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -28,7 +29,9 @@ from logd.store.split_column import SplitColumn
 Int64s = npt.NDArray[np.int64]
 
 _DIGITS: Final = "0123456789"
+_OF_NUMBERS: Final = _DIGITS + "e"
 _FEW_WORDS: Final = 8
+_FEW_SLOTS: Final = 256
 _SHORT_BYTES: Final = 1024
 _SLOT: Final = (1 << SLOT_BITS) - 1
 
@@ -64,6 +67,7 @@ class StaticMetas:
         self._check = check
         self._of_slots: dict[int, _Verdict] = {}
         self._searches = [WordSearch(column, word, check) for word in different]
+        self._wanted: frozenset[int] | None = None
         if self._stand_in is None:
             self._unread = np.ones(len(folded), np.bool_)
             return
@@ -72,6 +76,32 @@ class StaticMetas:
             verdict = _judged(term, self._templates[code], self._stand_in, None)
             self._sure[code] = verdict is _Verdict.YES
             self._unread[code] = verdict is _Verdict.UNKNOWN
+        self._wanted = self._classes_that_matter()
+
+    def _classes_that_matter(self) -> frozenset[int] | None:
+        """Of the slots where something follows if the word is there; None where it takes long to
+        tell, or they are not among the classes."""
+        key = self._term.meta_path[-1].encode() if self._term.meta_path else b""
+        if len(self._term.words) > 1:
+            return None
+        slots = self._column.templates.slots()
+        codes = [
+            code
+            for code in np.flatnonzero(slots).tolist()
+            if self._unread[code] or key in self._templates[code]
+        ]
+        if int(slots.take(codes).sum()) > _FEW_SLOTS:
+            return None
+        found = set()
+        for code in codes:
+            for number in range(slots.item(code)):
+                self._check()
+                if self._of_slot(code << SLOT_BITS | number) is not _Verdict.NO:
+                    kind = self._column.class_of(code, number)
+                    if kind is None:
+                        return None
+                    found.add(kind)
+        return frozenset(found)
 
     def rows(self, block: int, within: slice) -> tuple[Int64s, Int64s]:
         """(rows of a block that match, other rows that may), `within`: where the block lies."""
@@ -79,20 +109,25 @@ class StaticMetas:
         sure: Bools = self._sure.take(codes)
         doubtful: Bools = self._unread.take(codes)
         possible = ~sure
-        self._column.variables(block)  # half of the work of a block
-        self._check()
         for search, holding in zip(self._searches, self._holding, strict=True):
             self._check()
             mine: Bools = holding.take(codes)
-            hits = search.places(block)
+            hits = self._hits(search, block)
             if len(hits):
-                places = self._column.layout(block).locate(hits)
+                places = self._column.locate(block, hits)
                 verdicts = self._verdicts(slot_keys(places.codes, places.numbers))
                 mine[places.rows] = True
                 sure[places.rows[verdicts == _Verdict.YES.value]] = True
                 doubtful[places.rows[verdicts == _Verdict.UNKNOWN.value]] = True
             possible &= mine
         return np.flatnonzero(sure), np.flatnonzero(possible & doubtful & ~sure)
+
+    def _hits(self, search: WordSearch, block: int) -> Int64s:
+        if self._wanted is not None:
+            return search.places_among(block, self._wanted)
+        self._column.variables(block)  # half of the work of a block
+        self._check()
+        return search.places(block)
 
     def _verdicts(self, keys: Int64s) -> npt.NDArray[np.uint8]:
         """uint8[keys]: what follows where the variable at a slot of a template is the word."""
@@ -128,7 +163,23 @@ def _judge(term: Term, template: bytes, stand_in: bytes, slot: int | None) -> _V
     try:
         return _Verdict.YES if matches(term, "", "", (), meta) else _Verdict.NO
     except ValueError:  # 1E+5, of which each half is a variable; or a number begins with the word
+        if slot is not None and not _may_be_in_number(term.words[0].text):
+            # where only that word breaks it, a number stands there, and never the word
+            return _Verdict.NO if _is_sound(template, stand_in) else _Verdict.UNKNOWN
         return _Verdict.UNKNOWN
+
+
+def _may_be_in_number(word: str) -> bool:
+    """A number of JSON may have the word, folded, in it."""
+    return all(character in _OF_NUMBERS for character in word)
+
+
+def _is_sound(template: bytes, stand_in: bytes) -> bool:
+    try:
+        msgspec.json.decode(template.replace(PLACEHOLDER, stand_in), type=msgspec.Raw)
+    except ValueError:
+        return False
+    return True
 
 
 _remembered: Final = lru_cache(maxsize=512)(_judge)

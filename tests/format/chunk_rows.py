@@ -14,6 +14,7 @@ from logd.format.chunk import (
     IdempotencyRecord,
     StoredVariables,
     decode_head,
+    decode_kept,
     decode_part,
     decode_records,
     decode_stored_codes,
@@ -198,7 +199,12 @@ class DecodedChunk:
             entries = EntryPlaces(codes[block], classed)
             stored = StoredVariables(
                 self.raw[kinds.lengths, index],
-                self.raw[kinds.data, index],
+                partial(
+                    decode_kept,
+                    self.head.version,
+                    self.raw[kinds.lengths, index],
+                    self.raw[kinds.data, index],
+                ),
                 dictionaries,
                 partial(decode_codes, self.raw.get((kinds.value_codes, index), b"")),
             )

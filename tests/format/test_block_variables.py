@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from split_texts import split
 
-from logd.format.block_variables import BlockVariables, CodedVariables, Values, Variables
+from logd.format.block_variables import BlockVariables, CodedVariables, Kept, Values
 from logd.format.templates import joined_texts
 
 WORDS = st.text("ab0_1é", min_size=1, max_size=9).map(str.encode)
@@ -30,8 +30,8 @@ def padded(words: list[bytes]) -> Values:
     return Values(np.array(rows, np.uint8).T)
 
 
-def kept_variables(words: list[bytes], dtype: type = np.uint16) -> Variables:
-    return Variables(b"".join(words), np.array([len(word) for word in words], dtype))
+def kept_variables(words: list[bytes], dtype: type = np.uint16) -> Kept:
+    return Kept(b"".join(words), np.array([len(word) for word in words], dtype))
 
 
 @st.composite
@@ -120,20 +120,21 @@ def test_values_that_are_a_word_or_begin_with_it(
 
 @pytest.mark.parametrize("more", [b"1", b"12345"])
 def test_lengths_that_do_not_add_up_to_the_data_are_noticed(more: bytes) -> None:
-    data, lengths = kept_variables([b"a1", b"b"])
+    kept = kept_variables([b"a1", b"b"])
+    data, lengths = kept.data, kept.lengths
     with pytest.raises(ValueError, match="add up"):
-        BlockVariables(Variables(data + more, lengths))
+        Kept(data + more, lengths)
     with pytest.raises(ValueError, match="add up"):
-        BlockVariables(Variables(data[1:], lengths))
+        Kept(data[1:], lengths)
     with pytest.raises(ValueError, match="add up"):
-        BlockVariables(Variables(more, lengths[:0]))
+        Kept(more, lengths[:0])
 
 
 @given(st.lists(messages, min_size=1, max_size=12), st.data())
 def test_a_few_texts_are_those_that_were_split(texts: list[str], data: st.DataObject) -> None:
     some = split(texts)
     rows = data.draw(st.lists(st.sampled_from(range(len(texts))), min_size=1, unique=True))
-    variables = BlockVariables(Variables(some.block.data, some.block.lengths))
+    variables = BlockVariables(Kept(some.block.data, some.block.lengths))
     places = some.places_of(rows)
     found = joined_texts(
         some.templates_of(rows),
@@ -147,7 +148,7 @@ def test_a_few_texts_are_those_that_were_split(texts: list[str], data: st.DataOb
 def test_all_texts_of_one_template(text: str) -> None:
     expected = [text, text.replace("1", "10"), text]
     some = split(expected)
-    variables = BlockVariables(Variables(some.block.data, some.block.lengths))
+    variables = BlockVariables(Kept(some.block.data, some.block.lengths))
     places = some.places_of(range(3))
     found = joined_texts(
         some.templates_of([0, 1, 2]),
@@ -162,7 +163,7 @@ def test_all_texts_of_one_template(text: str) -> None:
 def test_a_text_among_many_of_a_few_templates(row: int, every: int) -> None:
     texts = [f"{'abc'[n % every]} {n} from {n * 7919} of {10 ** (n % 9)}" for n in range(3000)]
     some = split(texts)
-    variables = BlockVariables(Variables(some.block.data, some.block.lengths))
+    variables = BlockVariables(Kept(some.block.data, some.block.lengths))
     [places] = some.places_of([row])
     found = joined_texts(some.templates_of([row]), [len(places)], variables.texts(places))
     assert found == [texts[row].encode()]

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from logd.format.block_variables import BlockVariables, ClassSizes, Variables
+from logd.format.block_variables import BlockVariables, ClassSizes, Kept, Variables
 from logd.format.coded_values import (
     FIRST_OCTET,
     OCTETS,
@@ -75,7 +75,7 @@ class Coded:
         classes = coded_classes(of, self.kept[index].are_coded, dictionaries)
         coded = [some for each in classes for some in each.variables()]
         load = partial(decode_codes, self.codes[index], classes)
-        return BlockVariables(self.stored(index), coded, load).joined()
+        return BlockVariables(Kept(*self.stored(index)), coded, load).joined()
 
     def assert_whole(self) -> None:
         for index, block in enumerate(self.blocks):

@@ -39,8 +39,18 @@ def test_a_variable_belongs_to_the_entry_that_the_order_says(
     found, expected = places(block, sizes(block) if with_sizes else None), block.in_order()
     rows = [row for row, _, _ in expected]
     assert [found.row_at(place) for place in range(len(expected))] == rows
+    assert [found.locate(place) for place in range(len(expected))] == list(expected)
     with pytest.raises(IndexError):
         found.row_at(len(expected))
+
+
+@given(blocks())
+def test_the_class_of_a_slot_is_known_and_that_of_a_plain_one_is_none(block: Block) -> None:
+    slots = ClassedSlots(np.array(block.slots, np.int64), np.array(block.classes, np.uint8))
+    for code, count in enumerate(block.slots):
+        for number in range(count):
+            kind = slots.class_of(code, number)
+            assert (-1 if kind is None else kind) == block.class_of(code, number)
 
 
 def test_a_code_without_a_template_is_noticed() -> None:

@@ -8,11 +8,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 from zstd_blocks import count_blocks
 
-from logd.format.chunk import VERSION, StoredVariables, decode_variables
+from logd.format.chunk import VERSION, StoredVariables, decode_kept, decode_variables
 from logd.format.coded_values import decode_codes
 from logd.format.columns import decompress
 from logd.format.separated import join_texts
-from logd.format.split_column import SplitColumn, Texts
+from logd.format.split_column import Frame, SplitColumn, Texts
+
+
+def stored_variables(lengths: Frame, data: Frame) -> StoredVariables:
+    """Of a block without codes."""
+    sizes = decompress(lengths.stored, lengths.raw_bytes)
+    kept = partial(decode_kept, VERSION, sizes, decompress(data.stored, data.raw_bytes))
+    return StoredVariables(sizes, kept, [], partial(decode_codes, b""))
 
 
 @unhurried
@@ -22,13 +29,7 @@ def test_frames_hold_the_variables_as_they_were_split(texts: list[str], times: i
     split = column.add(Texts(join_texts(texts * times), len(texts) * times).block(0, len(texts)))
     (data,), (lengths,) = column.data, column.lengths
     assert column.values() == (None, [])
-    stored = StoredVariables(
-        decompress(lengths.stored, lengths.raw_bytes),
-        decompress(data.stored, data.raw_bytes),
-        [],
-        partial(decode_codes, b""),
-    )
-    found = decode_variables(VERSION, stored, len(split.lengths)).joined()
+    found = decode_variables(VERSION, stored_variables(lengths, data), len(split.lengths)).joined()
     assert found.data == split.data
     assert found.lengths.tolist() == split.lengths.tolist()
 
@@ -59,12 +60,7 @@ def test_lengths_of_other_templates_are_noticed(count: int) -> None:
     column = SplitColumn()
     column.add(b"a 1 2 3 4")
     (data,), (lengths,) = column.data, column.lengths
-    stored = StoredVariables(
-        decompress(lengths.stored, lengths.raw_bytes),
-        decompress(data.stored, data.raw_bytes),
-        [],
-        partial(decode_codes, b""),
-    )
+    stored = stored_variables(lengths, data)
     assert decode_variables(VERSION, stored, 4).joined().data == b"1234"
     with pytest.raises(ValueError, match=r"lengths|planes"):
-        decode_variables(VERSION, stored, count)
+        decode_variables(VERSION, stored, count).joined()

@@ -1,17 +1,27 @@
 """Words and addresses that a chunk keeps in dictionaries: whatever a search asks for, what the
 entries say decides."""
 
+import contextlib
+import errno
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from pathlib import Path
 
+import numpy as np
 import pytest
 from frozen_answers import assert_finds, assert_finds_what_is_said, assert_worth_asking
 from store_world import World, entry, new_world
 
+from logd.errors import Unreadable
 from logd.format.part_table import Part
+from logd.query.ast import Term
 from logd.query.match import matches
 from logd.query.syntax import parse_search
+from logd.store.cache import PartCache
 from logd.store.check import check_store
+from logd.store.chunk_reader import ChunkReader
+from logd.store.chunk_scans import MetaScan, scan_chunk
+from logd.store.files import OsFiles
 from logd.store.layout import DataLayout
 from logd.store.limits import StoreLimits
 
@@ -29,6 +39,8 @@ SEARCHES = [
 META_SEARCHES = [
     "meta.user:user00012", "meta.user:user0001*", "meta.peer:10.0.0.7", 'meta.peer:"0.0.7"',
     "meta.user:USER00012", "meta.user:user00012 login", "meta.peer:7", "meta.ms:7", "meta.user:7",
+    "meta.by:user00012", "meta.note:user00012", "meta.note:user0001*", "meta.note:7",
+    "meta.note:user00012 OR meta.by:user00013", 'meta.by:"user00012 7"', "meta.ms:user00012",
 ]  # fmt: skip
 
 
@@ -46,7 +58,10 @@ def rows() -> Iterator[tuple[str, bytes]]:
             f"{address} said n{row % 100}",
             f"{user} asked {address} for {address}, 1.{row % 7}.0",
         )[form]
-        yield message, f'{{"user":"{user}","peer":"{address}","ms":{row % 50}}}'.encode()
+        by = f"user{chance.randrange(400):05d}"
+        note = user if row % 31 == 0 else row % 50
+        meta = f'"user":"{user}","peer":"{address}","ms":{row % 50},"by":"{by}","note":"{note}"'
+        yield message, b"{%b}" % meta.encode()
 
 
 def messages() -> list[str]:
@@ -82,6 +97,50 @@ def test_it_finds_what_the_metas_themselves_say(world: World, text: str) -> None
     assert node is not None
     expected = [n for n, (said, meta) in enumerate(rows()) if matches(node, said, "test", (), meta)]
     assert_finds(world, text, expected)
+
+
+class FileWithHoles:
+    """A segment of which some stretches cannot be read."""
+
+    def __init__(self, path: Path, holes: Sequence[range]) -> None:
+        self.path = path
+        self._holes = holes
+        self._file = OsFiles().open(path)
+
+    def read(self, offset: int, size: int) -> bytes:
+        if any(offset < hole.stop and hole.start < offset + size for hole in self._holes):
+            raise OSError(errno.EIO, "a bad sector")
+        return self._file.read(offset, size)
+
+    def descriptor(self) -> int | None:
+        return None
+
+    def close(self) -> None:
+        self._file.close()
+
+
+@pytest.mark.parametrize("text", ["meta.user:user00012", "meta.by:user0001*", "meta.by:user9"])
+def test_a_field_whose_values_are_all_codes_needs_no_other_variables(
+    world: World, text: str
+) -> None:
+    (chunk,) = world.project.snapshot().chunks
+    (segment,) = world.layout.segments.iterdir()
+    refs = [chunk.head().parts[Part.META_DATA, block] for block in range(chunk.blocks())]
+    begins = [chunk.row.offset + ref.offset for ref in refs]
+    ends = [begin + ref.stored_bytes for begin, ref in zip(begins, refs, strict=True)]
+    file = FileWithHoles(segment, list(map(range, begins, ends)))
+    lacking = ChunkReader(file, -1, chunk.row, PartCache(0))
+    term = parse_search(text)
+    assert isinstance(term, Term)
+    number = parse_search("meta.ms:7")
+    assert isinstance(number, Term)
+    with contextlib.closing(file):
+        found = np.flatnonzero(scan_chunk(lacking, MetaScan(term), lambda: None))
+        with pytest.raises(Unreadable):
+            scan_chunk(lacking, MetaScan(number), lambda: None)
+    said = [n for n, (_, meta) in enumerate(rows()) if matches(term, "", "", (), meta)]
+    assert found.tolist() == said
+    assert bool(said) == ("user9" not in text)
 
 
 def test_all_entries_come_back(world: World) -> None:
