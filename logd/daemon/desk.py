@@ -2,7 +2,8 @@
 
 Requests queue up; the writer takes all that wait, makes them durable with one sync in one thread
 call, and back on the loop, without an await between, shows them and answers everyone. Where the
-disk is quick, `daemon/deputy.py` does that for small ones.
+disk is quick, `daemon/deputy.py` does that for small ones. Where all tails together are over their
+budget (`daemon/tail_budget.py`), requests wait in the queue.
 """
 
 import logging
@@ -15,6 +16,7 @@ import outcome
 import trio
 
 from logd.daemon.deputy import Commit, Deputy
+from logd.daemon.tail_budget import Failure, TailBudget
 from logd.daemon.threads import CancelFlag, Threads
 from logd.entry import ProjectId, Seq
 from logd.errors import LogdError, Overloaded, StorageFailed, StorageFull
@@ -52,6 +54,7 @@ class Desk:
         project: Project,
         threads: Threads,
         deputy: Deputy,
+        budget: TailBudget,
         sync_interval_s: float | None,
         freezable: Callable[["Desk"], None],
     ) -> None:
@@ -60,10 +63,13 @@ class Desk:
         self._store = store
         self._threads = threads
         self._deputy = deputy
+        self._budget = budget
+        self._share = budget.share(self.make_room, self.commit_soon)
         self._sync_interval_s = sync_interval_s
         self._freezable = freezable
         self._queue: _Group = []
         self._queued_bytes = 0
+        self._under_way_bytes = 0
         self._wake = trio.Event()
         self._changed = trio.Event()
         self._flags: set[CancelFlag] = set()
@@ -74,10 +80,10 @@ class Desk:
         self._is_reopening = False
         self._last_refusal = ""
         self.is_freezing = False
-        self.freezing_failed: StorageFull | StorageFailed | None = None
-        """Why the last freeze did not succeed, if it did not."""
+        self._freezing_failed: Failure | None = None
         self.ended = trio.Event()
         self.keys_in_flight: dict[bytes, trio.Event] = {}
+        self._note_tail()
 
     # ------------------------------------------------------------ requests
 
@@ -96,7 +102,11 @@ class Desk:
 
         self.submit_soon(request, told)
         self.commit_soon()
-        await answered.wait()
+        try:
+            await answered.wait()
+        except trio.Cancelled:
+            self._withdraw(told)
+            raise
         (result,) = answer
         if isinstance(result, LogdError):
             raise result
@@ -118,8 +128,15 @@ class Desk:
         self._queue.append((request, told))
         self._queued_bytes += size_bytes
 
+    def _withdraw(self, told: Told) -> None:
+        """The caller is gone. Where there is no room for its request that goes too: nobody counts
+        its memory any more, and those of all who give up and come again would pile up."""
+        if not self._may_begin_group:
+            self._set_queue([one for one in self._queue if one[1] is not told])
+            self.look_again()
+
     def commit_soon(self) -> None:
-        """The writer takes what waits."""
+        """The writer takes what waits, or looks what else there is to do."""
         self._deputy.soon(self._wake.set)
 
     def take_commit(self) -> Commit | None:
@@ -137,36 +154,46 @@ class Desk:
             or self.project.failed
             or self._wal_in_use.value == 0
             or self._is_rotation_due()
-            or self._is_behind
+            or not self._may_begin_group
         )
 
     def _refusal(self) -> LogdError | None:
-        """Why nothing can be taken now: too much waits to be frozen, and that fails. A new one each
-        time, as one that was raised holds on to the frames that it went through."""
-        failed = self.freezing_failed
-        return None if failed is None or not self._is_behind else type(failed)(*failed.args)
+        """Why nothing can be taken now: too much waits to be frozen, of this project or of all, and
+        that fails. A new one each time, as one that was raised holds on to the frames that it went
+        through."""
+        failed = self._freezing_failed
+        if failed is not None and self._is_behind:
+            return type(failed)(*failed.args)
+        return self._budget.refusal
+
+    @property
+    def _may_begin_group(self) -> bool:
+        """Nothing that is to be frozen is in the way. Who stops has no place in a line."""
+        if self._stopping:
+            return self._budget.room_bytes > 0
+        return not self._is_behind and self._budget.is_turn_of(self._share)
 
     @property
     def _is_behind(self) -> bool:
-        """Too much waits to be frozen."""
+        """Too much of it waits to be frozen."""
         return self.project.waiting_freezes > MAX_WAITING_FREEZES
 
     # ------------------------------------------------------------ the writer
 
     async def run(self) -> None:
-        """The writer task; ends when the desk is stopped and the queue is empty."""
+        """The writer task; ends when the desk is stopped, and the queue empty or no room for it."""
         try:
-            while not (self._stopping and not self._queue):
+            while not self._stopping or (self._queue and self._may_begin_group):
                 await self._wait_for_work()
                 if self.project.failed and not self._stopping:
                     await self._reopen()
-                elif self._queue:
+                elif self._queue and self._may_begin_group:
                     with trio.CancelScope(shield=True):  # who was taken from the queue is answered
                         await self._commit_group()
                 if not (self._stopping or self.project.failed):
                     await self._rotate_if_due()
         finally:
-            self._stopping = True
+            self.begin_to_stop()
             with trio.CancelScope(shield=True):
                 async with self._wal_in_use:  # a group may be under way
                     self._refuse_queued(StorageFailed("the daemon is shutting down"))
@@ -175,27 +202,51 @@ class Desk:
             self.ended.set()
 
     def _refuse_queued(self, error: LogdError) -> None:
-        _answer_all(self._take_group(), error)
+        group = self._queue
+        self._set_queue([])
+        _answer_all(group, error)
+
+    def _set_queue(self, queue: _Group) -> None:
+        self._queue = queue
+        self._queued_bytes = _bytes_of(queue)
 
     def _take_group(self) -> _Group:
-        group, self._queue = self._queue, []
-        self._queued_bytes = 0
+        """What waits, as far as there is room; for a place in the line."""
+        room_bytes = self._budget.room_bytes
+        group, rest = self._queue, _Group()
+        if self._queued_bytes > room_bytes:
+            count = _count_to_reach(room_bytes, group)
+            group, rest = group[:count], group[count:]
+        all_bytes = self._queued_bytes
+        self._set_queue(rest)
+        self._under_way_bytes = all_bytes - self._queued_bytes
+        self._note_tail()
+        self._budget.leave_line(self._share)
         return group
 
     async def _wait_for_work(self) -> None:
-        """Until requests wait or a rotation is due; and while too many runs wait to be frozen."""
-        while not self._queue and self._may_freeze and not self._is_rotation_due():
-            self._wake = trio.Event()
-            quiet_at = (
-                self._committed_at + IDLE_SECONDS if self._is_worth_freezing else float("inf")
-            )
-            with trio.move_on_at(quiet_at):
-                await self._wake.wait()
-        while self._is_behind and self._may_freeze:
+        """Until a group can be begun, or a rotation is due, or nothing is frozen any more. Those
+        who wait are refused where that is in vain."""
+        while self._may_freeze and not self._is_rotation_due():
             refusal = self._refusal()
             if refusal is not None:
                 self._refuse_queued(refusal)
-            await self.wait_for_change()
+            if self._queue and self._may_begin_group:
+                return
+            if self._queue and not self._is_behind:
+                self._budget.line_up(self._share)
+            else:
+                self._budget.leave_line(self._share)
+            self._wake = trio.Event()
+            with trio.move_on_at(self._quiet_at):
+                await self._wake.wait()
+
+    @property
+    def _quiet_at(self) -> float:
+        """When a rotation is due, if nothing comes."""
+        if self._queue or not self._is_worth_freezing:
+            return float("inf")
+        return self._committed_at + IDLE_SECONDS
 
     @property
     def _may_freeze(self) -> bool:
@@ -219,6 +270,9 @@ class Desk:
 
     async def _commit_group(self) -> None:
         await self._wal_in_use.acquire()
+        if not self._may_begin_group:  # others took what room there was
+            self._wal_in_use.release()
+            return
         group = self._take_group()
         try:
             result: outcome.Outcome[list[Seq]] = outcome.Value(
@@ -232,6 +286,7 @@ class Desk:
         """Show a group that is durable, and answer everyone; or tell everyone what failed."""
         was_worth_freezing = self._is_worth_freezing
         self._wal_in_use.release()
+        self._under_way_bytes = 0
         try:
             seqs = result.unwrap()
             self.project.publish([request for request, _ in group], seqs)
@@ -249,6 +304,7 @@ class Desk:
             self._last_refusal = ""
             for (_, told), seq in zip(group, seqs, strict=True):
                 told(seq)
+        self._note_tail()
         if (  # there is something to do for the writer
             self._queue
             or self.project.failed
@@ -271,6 +327,8 @@ class Desk:
                     return
                 self.project.rotate()
             self._rotate_soon = False
+            self._budget.rotated(self._share)
+            self._note_tail()
             self._freezable(self)
 
     async def sync_now(self) -> None:
@@ -299,7 +357,34 @@ class Desk:
     def make_room(self) -> None:
         """Hand the growing run to the freezer although it is not full: memory is short."""
         self._rotate_soon = True
-        self._deputy.soon(self._wake.set)
+        self.commit_soon()
+
+    def froze(self, failure: Failure | None) -> None:
+        """What came of a freeze."""
+        self._freezing_failed = failure
+        self.tail_changed()
+
+    def tail_changed(self) -> None:
+        """It may have become smaller."""
+        self._note_tail()
+        self.changed()
+        self.look_again()
+
+    def _note_tail(self) -> None:
+        failure = self._freezing_failed
+        if self._is_reopening:
+            failure = StorageFailed("the storage of a project failed; it is being reopened")
+        self._budget.note(
+            self._share,
+            growing_bytes=self.project.run_bytes,
+            waiting_bytes=self.project.waiting_bytes,
+            under_way_bytes=self._under_way_bytes,
+            failure=failure,
+        )
+
+    def give_up_tail(self) -> None:
+        """The project is closed: its tail takes no memory."""
+        self._budget.remove(self._share)
 
     # ------------------------------------------------------------ failure and end
 
@@ -307,6 +392,8 @@ class Desk:
         """Read the project back from the disk, until it works. Until then nobody reads it, writes
         it or freezes it: what it has open is closed."""
         self._is_reopening = True
+        self._budget.leave_line(self._share)
+        self._note_tail()
         try:
             self._refuse_queued(StorageFailed("the project's storage failed"))
             async with self._wal_in_use:  # a group under way may yet be acknowledged
@@ -316,6 +403,7 @@ class Desk:
                         await self.wait_for_change()
         finally:
             self._is_reopening = False
+            self._note_tail()
 
     async def _is_reopened(self) -> bool:
         """Tries once."""
@@ -330,7 +418,7 @@ class Desk:
         for damage in project.damage:
             _log.error("project %s, set aside: %s", self.project_id, damage)
         self.project = project
-        self.freezing_failed = None
+        self._freezing_failed = None
         _log.warning("project %s was reopened", self.project_id)
         self._freezable(self)
         return True
@@ -344,6 +432,7 @@ class Desk:
         """Take nothing more, neither entries nor freezes; the writer ends by itself when the queue
         is empty."""
         self._stopping = True
+        self._budget.close(self._share)
         self._wake.set()
         self.changed()
 
@@ -379,6 +468,19 @@ class Desk:
 
     async def wait_for_change(self) -> None:
         await self._changed.wait()
+
+
+def _bytes_of(group: _Group) -> int:
+    return sum(request.batch.size_bytes for request, _ in group)
+
+
+def _count_to_reach(size_bytes: int, group: _Group) -> int:
+    """How many of its requests are so many bytes, or just more."""
+    count = taken = 0
+    while taken < size_bytes:
+        taken += group[count][0].batch.size_bytes
+        count += 1
+    return count
 
 
 def _answer_all(group: _Group, error: LogdError) -> None:

@@ -1,19 +1,18 @@
 """The desks of all projects: opened when somebody comes, closed at the end or with their project.
 
-Here is what concerns more than one of them: the budget that their tails share, and, with
-durability = "interval", the syncs.
+Here is what concerns more than one of them: with durability = "interval", the syncs.
 """
 
 import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Final
 
 import trio
 
 from logd.daemon.deputy import Deputy
 from logd.daemon.desk import Desk
 from logd.daemon.read_ahead import ReadAhead
+from logd.daemon.tail_budget import TailBudget
 from logd.daemon.threads import Threads
 from logd.daemon.upkeep import Upkeep
 from logd.entry import ProjectId
@@ -28,8 +27,6 @@ from logd.errors import (
 from logd.store.store import Store
 
 _log = logging.getLogger("logd.logs")
-
-_BUDGET_SECONDS: Final = 0.1
 
 
 class Desks:
@@ -53,11 +50,11 @@ class Desks:
         self._upkeep = upkeep
         self._ahead = ahead
         self._sync_interval_s = sync_interval_s
+        self._budget = TailBudget(store.limits.tail_bytes)
         self._desks: dict[ProjectId, Desk] = {}
         self._opening: dict[ProjectId, trio.Event] = {}
         self._deleted: set[ProjectId] = set()
         self._dirty: dict[Desk, None] = {}  # in the order in which they came
-        self._budget_due = 0.0
 
     # ------------------------------------------------------------ opening
 
@@ -95,6 +92,7 @@ class Desks:
             opened,
             self._threads,
             self._deputy,
+            self._budget,
             self._sync_interval_s,
             self._upkeep.add,
         )
@@ -110,18 +108,6 @@ class Desks:
         """Its project has more entries."""
         if self._sync_interval_s is not None:
             self._dirty[desk] = None
-        self._keep_budget()
-
-    def _keep_budget(self) -> None:
-        """Where all tails together are over the budget, the largest goes to the freezer. Looked at
-        ten times a second at most: it takes a look at every open project."""
-        now = self._deputy.now()
-        if now < self._budget_due:
-            return
-        self._budget_due = now + _BUDGET_SECONDS
-        desks = self._desks.values()
-        if sum(desk.project.tail_bytes for desk in desks) > self._store.limits.tail_bytes:
-            max(desks, key=lambda desk: desk.project.tail_bytes).make_room()
 
     async def sync_in_intervals(self) -> None:
         """With durability = "interval"."""
@@ -184,4 +170,5 @@ class Desks:
         await desk.stop()
         await desk.ended.wait()
         self._dirty.pop(desk, None)
+        desk.give_up_tail()
         del self._desks[project]

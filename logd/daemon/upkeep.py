@@ -76,7 +76,7 @@ class Upkeep:
         desk.is_freezing = True
         try:
             failure = await self._attempt(self._freeze, desk)
-            desk.freezing_failed = None if failure is None else _as_told(failure)
+            desk.froze(None if failure is None else _as_told(failure))
             if failure is None:  # chunks that are not merged are in nobody's way
                 await self._attempt(self._merge, desk)
         finally:
@@ -135,7 +135,7 @@ class Upkeep:
 
     async def _install(self, desk: Desk, installation: Installation) -> None:
         desk.project.install(installation)
-        desk.changed()
+        desk.tail_changed()
         await self._threads.freeze.run(lambda: desk.project.discard(installation))
 
 

@@ -238,9 +238,14 @@ class Project:
         return [*(job.run for job in self._waiting), self._run]
 
     @property
-    def tail_bytes(self) -> int:
-        """Owner: memory that entries not yet frozen take."""
-        return self._run.size_bytes + sum(job.run.size_bytes for job in self._waiting)
+    def run_bytes(self) -> int:
+        """Owner: memory that the run that grows takes."""
+        return self._run.size_bytes
+
+    @property
+    def waiting_bytes(self) -> int:
+        """Owner: memory that the runs take that wait to be frozen."""
+        return sum(job.run.size_bytes for job in self._waiting)
 
     @property
     def run_entries(self) -> int:

@@ -1,6 +1,7 @@
 """A daemon whose disk fails system calls, as strace injects them: 503 for the project that is hit,
 nothing acknowledged in error, the others go on, and it heals by itself."""
 
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -128,9 +129,11 @@ def test_a_freeze_that_fails_loses_nothing_and_is_done_later(
 
 def until_frozen(world: FailingWorld) -> None:
     """The freezer tries again by itself; entries go on coming meanwhile."""
-    for number in range(int(PATIENCE_SECONDS * 100)):
+    number, give_up_at = 0, time.monotonic() + PATIENCE_SECONDS
+    while time.monotonic() < give_up_at:
         segments = world.daemon.data / "projects" / world.hit.project / "segments"
         if sum(path.stat().st_size > 100 for path in segments.iterdir()) >= 2:
             return
         world.send(*(f"meanwhile {number}-{n}" for n in range(20)))
+        number += 1
     raise AssertionError(world.daemon.said[-20:])
