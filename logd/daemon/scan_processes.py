@@ -2,8 +2,9 @@
 
 A scan is much work and holds the interpreter lock for a good part of it: time in which a daemon
 acknowledges nothing. In other processes, of lower priority, it runs beside, on as many cores as
-there are. They are started when scans come one after the other, end after a quiet spell, and are
-never needed: whatever happens to them, the chunk is scanned in the thread that asks.
+there are. They are started when scans come one after the other, or when one query has very many,
+take part as soon as they are ready, end after a quiet spell, and are never needed: whatever happens
+to them, the chunk is scanned in the thread that asks.
 """
 
 import concurrent.futures
@@ -32,6 +33,7 @@ _log = logging.getLogger("logd.logs")
 QUIET_SECONDS: Final = 10.0
 _WORTH_STARTING_SCANS: Final = 8  # while entries come in
 _WORTH_STARTING_SCANS_ALONE: Final = 32  # a start takes as long as a few dozen scans, and a core
+_WORTH_STARTING_ALL: Final = 96  # chunks of one query: it is not over when they are ready
 _BURST_SECONDS: Final = 1.0
 _START_SECONDS: Final = 30.0
 _SCAN_SECONDS: Final = 60.0
@@ -68,6 +70,7 @@ class ScanProcesses:
         self._used_at = 0.0
         self._not_before = 0.0
         self._threads: concurrent.futures.ThreadPoolExecutor | None = None
+        self._sharing: list[_Shared] = []
 
     # ------------------------------------------------------------ scanning
 
@@ -89,24 +92,38 @@ class ScanProcesses:
         self._give_back(worker)
         return scan_chunk(reader, scan, check) if found is None else found
 
-    def share(self, work: Callable[[], None]) -> None:
+    def share(self, work: Callable[[], None], items: int) -> None:
+        shared = _Shared(work)
         with self._changed:
+            if items >= _WORTH_STARTING_ALL and not self._is_writing():
+                self._start_missing(self._most)
             self._welcome()
-            helpers = min(self.ready, self._at_once) - 1
-            if helpers < 1:
+            if min(self.ready + len(self._starting), self._at_once) < 2:
                 return
-            if self._threads is None:
-                self._threads = concurrent.futures.ThreadPoolExecutor(self._most - 1, "scan")
-            shared = _Shared(work)
-            with contextlib.suppress(RuntimeError):  # no thread can be started: fewer help
-                for _ in range(helpers):
-                    self._threads.submit(shared.help)
+            self._sharing.append(shared)
+            self._invite()
         try:
             work()
         finally:
+            with self._changed:
+                self._sharing.remove(shared)
             shared.end()
         if shared.error is not None:
             raise shared.error
+
+    def _invite(self) -> None:
+        """A thread for each process that is ready, to what is shared: also for those that have
+        become ready since it began."""
+        helpers = min(self.ready, self._at_once) - 1
+        with contextlib.suppress(RuntimeError):  # no thread can be started: fewer help
+            for shared in self._sharing:
+                while shared.invited < helpers:
+                    if self._threads is None:
+                        self._threads = concurrent.futures.ThreadPoolExecutor(
+                            self._most - 1, "scan"
+                        )
+                    shared.invited += 1
+                    self._threads.submit(shared.help)
 
     # ------------------------------------------------------------ processes
 
@@ -116,7 +133,7 @@ class ScanProcesses:
             self._note_scan()
             self._welcome()
             if self._scans >= self._worth_starting and not self._starting:
-                self._start_missing()
+                self._start_missing(1)  # the query that is under way needs the cores too
             while self._busy and (not self._idle or self._busy >= self._at_once):
                 self._changed.wait(_CHECK_SECONDS)
                 check()
@@ -136,12 +153,14 @@ class ScanProcesses:
     def _worth_starting(self) -> int:
         return _WORTH_STARTING_SCANS if self._is_writing() else _WORTH_STARTING_SCANS_ALONE
 
-    def _start_missing(self) -> None:
-        """One at a time: the query that is under way needs the cores too."""
-        if self.ready == self._most or time.monotonic() < self._not_before:
+    def _start_missing(self, most: int) -> None:
+        """So many at most."""
+        missing = self._most - self.ready - len(self._starting)
+        if time.monotonic() < self._not_before:
             return
         try:
-            self._starting.append(_Worker(self._cache_bytes))
+            for _ in range(min(missing, most)):
+                self._starting.append(_Worker(self._cache_bytes))
         except OSError as error:
             _log.warning("a process that scans chunks cannot be started: %s", error)
             self._not_before = time.monotonic() + _PAUSE_SECONDS
@@ -158,6 +177,7 @@ class ScanProcesses:
             if ready:
                 self._starting.remove(worker)
                 self._idle.append(worker)
+                self._invite()
 
     def _give_back(self, worker: "_Worker") -> None:
         with self._changed:
@@ -216,6 +236,7 @@ class _Shared:
     thread cannot be started its call is left for the others."""
 
     def __init__(self, work: Callable[[], None]) -> None:
+        self.invited = 0
         self._work = work
         self._changed = threading.Condition()
         self._helping = 0

@@ -485,7 +485,7 @@ LoadCodes = Callable[[Sequence[CodedClass]], Sequence[UInts]]
 
 
 LoadKept = Callable[[int], Kept]
-"""So many variables that are no codes: `decode_kept`."""
+"""All variables but so many, which are codes: `decode_kept`."""
 
 
 class StoredVariables(NamedTuple):
@@ -507,15 +507,15 @@ def decode_kept(version: int, lengths: bytes, data: bytes, count: int) -> Kept:
     return Kept(data, decode_lengths(lengths, count))
 
 
-def decode_variables(version: int, stored: StoredVariables, count: int) -> BlockVariables:
-    """The `count` variables of a block, in a chunk of this version. Raises ValueError or IndexError
-    where they do not hold."""
+def decode_variables(version: int, stored: StoredVariables) -> BlockVariables:
+    """The variables of a block, in a chunk of this version. Raises ValueError or IndexError where
+    they do not hold."""
     if version <= _LENGTHS_IN_PLANES:
-        return BlockVariables(partial(stored.load_kept, count))
+        return BlockVariables(partial(stored.load_kept, 0))
     of, are_coded = decode_class_sizes(stored.lengths)
     classes = coded_classes(of, are_coded, stored.dictionaries)
     coded = [some for each in classes for some in each.variables()]
-    load_kept = partial(stored.load_kept, count - sum(some.size for some in coded))
+    load_kept = partial(stored.load_kept, sum(some.size for some in coded))
     return BlockVariables(load_kept, coded, partial(stored.load_codes, classes), of)
 
 

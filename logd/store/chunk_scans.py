@@ -65,9 +65,10 @@ class Scanner(Protocol):
 
     def scan(self, reader: ChunkReader, scan: Scan, check: Check) -> Bools: ...
 
-    def share(self, work: Callable[[], None]) -> None:
+    def share(self, work: Callable[[], None], items: int) -> None:
         """Call `work` in several threads at a time, this one among them, where that is quicker than
-        once; return when all have returned. Raises what one of them raises."""
+        once; others may join in while it runs. Return when all have returned. `items`: chunks that
+        it goes through. Raises what one of them raises."""
 
 
 class ScanHere:
@@ -76,7 +77,7 @@ class ScanHere:
     def scan(self, reader: ChunkReader, scan: Scan, check: Check) -> Bools:
         return scan_chunk(reader, scan, check)
 
-    def share(self, work: Callable[[], None]) -> None:
+    def share(self, work: Callable[[], None], items: int) -> None:
         """Other threads would wait for the same interpreter."""
 
 
@@ -86,7 +87,7 @@ class ScanNothing:
     def scan(self, _reader: ChunkReader, _scan: Scan, _check: Check) -> Bools:
         raise NotAtHand
 
-    def share(self, work: Callable[[], None]) -> None:
+    def share(self, work: Callable[[], None], items: int) -> None:
         """What would be found by then has to be there."""
 
 

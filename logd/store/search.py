@@ -297,7 +297,8 @@ class _Listing:
 
     def prepare(self, parts: Sequence[ChunkReader | TailBlock]) -> None:
         """Find what matches in chunks that `visit` will find remembered then, several at a time."""
-        chunks = iter([part for part in parts if self._is_unknown(part)])
+        unknown = [part for part in parts if self._is_unknown(part)]
+        chunks = iter(unknown)
 
         def work() -> None:
             for chunk in chunks:  # each goes to one of the threads
@@ -305,7 +306,7 @@ class _Listing:
                 with contextlib.suppress(Corruption):  # `visit` meets it again, and notes it
                     self._matches(chunk)
 
-        self._scanner.share(work)
+        self._scanner.share(work, len(unknown))
 
     def _is_unknown(self, part: ChunkReader | TailBlock) -> TypeGuard[ChunkReader]:
         return (

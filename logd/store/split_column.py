@@ -31,6 +31,7 @@ Rows = npt.NDArray[np.integer[Any]]
 UInts = npt.NDArray[np.unsignedinteger[Any]]
 
 _FEW_ROWS: Final = 8
+_FEW_PLACES: Final = 16
 _LARGE_BYTES: Final = 64 << 10
 
 T = TypeVar("T")
@@ -174,7 +175,7 @@ class SplitColumn:
 
     def locate(self, block: int, places: Int64s) -> Places:
         """What the variables at these places of the block are."""
-        if len(places) > _FEW_ROWS:
+        if len(places) > _FEW_PLACES:
             return self.layout(block).locate(places)
         try:
             entries = self._entry_places(block)
@@ -194,12 +195,7 @@ class SplitColumn:
         def load() -> tuple[BlockVariables, int]:
             stored = self._stored_for_scan(block) if self._scan else self._stored(block)
             try:
-                count = int(
-                    np.add.reduce(
-                        self.templates.slots().take(self._codes_of(block)), dtype=np.int64
-                    )
-                )
-                found = decode_variables(self._head.version, stored, count)
+                found = decode_variables(self._head.version, stored)
             except (IndexError, ValueError) as error:
                 raise self._reader.corrupt(self._kinds.lengths, ValueError(error)) from None
             if self._scan:
@@ -213,8 +209,8 @@ class SplitColumn:
         kinds, reader = self._kinds, self._reader
         _, lengths = reader.raw_part(kinds.lengths, block)
 
-        def load_kept(count: int) -> Kept:
-            return self._decoded_kept(lengths, reader.raw_part(kinds.data, block)[1], count)
+        def load_kept(coded: int) -> Kept:
+            return self._decoded_kept(block, lengths, reader.raw_part(kinds.data, block)[1], coded)
 
         def load_codes(classes: Sequence[CodedClass]) -> Sequence[UInts]:
             return self._decoded_codes(reader.raw_part(kinds.value_codes, block)[1], classes)
@@ -236,16 +232,18 @@ class SplitColumn:
             codes = parts[2]
         return StoredVariables(
             lengths,
-            lambda count: self._decoded_kept(lengths, data, count),
+            lambda coded: self._decoded_kept(block, lengths, data, coded),
             dictionaries,
             lambda classes: self._decoded_codes(codes, classes),
         )
 
-    def _decoded_kept(self, lengths: bytes, data: bytes, count: int) -> Kept:
+    def _decoded_kept(self, block: int, lengths: bytes, data: bytes, coded: int) -> Kept:
         try:
+            slots = self.templates.slots().take(self._codes_of(block))
+            count = int(np.add.reduce(slots, dtype=np.int64)) - coded
             return decode_kept(self._head.version, lengths, data, count)
-        except ValueError as error:
-            raise self._reader.corrupt(self._kinds.lengths, error) from None
+        except (IndexError, ValueError) as error:
+            raise self._reader.corrupt(self._kinds.lengths, ValueError(error)) from None
 
     def _decoded_codes(self, raw: bytes, classes: Sequence[CodedClass]) -> Sequence[UInts]:
         try:

@@ -15,7 +15,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from logd.format.ascending import distinct
+from logd.format.ascending import among, distinct
 from logd.format.folding import fold_utf8
 from logd.format.separated import SEPARATOR
 from logd.format.slot_layout import SLOT_BITS, slot_keys
@@ -68,6 +68,7 @@ class StaticMetas:
         self._of_slots: dict[int, _Verdict] = {}
         self._searches = [WordSearch(column, word, check) for word in different]
         self._wanted: frozenset[int] | None = None
+        self._says_something = True
         if self._stand_in is None:
             self._unread = np.ones(len(folded), np.bool_)
             return
@@ -77,6 +78,8 @@ class StaticMetas:
             self._sure[code] = verdict is _Verdict.YES
             self._unread[code] = verdict is _Verdict.UNKNOWN
         self._wanted = self._classes_that_matter()
+        of_templates = self._sure.any() or self._unread.any()
+        self._says_something = len(self._searches) > 1 or bool(of_templates)
 
     def _classes_that_matter(self) -> frozenset[int] | None:
         """Of the slots where something follows if the word is there; None where it takes long to
@@ -105,6 +108,8 @@ class StaticMetas:
 
     def rows(self, block: int, within: slice) -> tuple[Int64s, Int64s]:
         """(rows of a block that match, other rows that may), `within`: where the block lies."""
+        if not self._says_something:
+            return self._rows_of_hits(self._searches[0], block)
         codes = self._column.codes()[within]
         sure: Bools = self._sure.take(codes)
         doubtful: Bools = self._unread.take(codes)
@@ -121,6 +126,18 @@ class StaticMetas:
                 doubtful[places.rows[verdicts == _Verdict.UNKNOWN.value]] = True
             possible &= mine
         return np.flatnonzero(sure), np.flatnonzero(possible & doubtful & ~sure)
+
+    def _rows_of_hits(self, search: WordSearch, block: int) -> tuple[Int64s, Int64s]:
+        """The same, where no template says anything without its variables."""
+        self._check()
+        hits = self._hits(search, block)
+        if not len(hits):
+            return hits, hits
+        places = self._column.locate(block, hits)
+        verdicts = self._verdicts(slot_keys(places.codes, places.numbers))
+        sure = distinct(places.rows[verdicts == _Verdict.YES.value])
+        doubtful = distinct(places.rows[verdicts == _Verdict.UNKNOWN.value])
+        return sure, doubtful[~among(doubtful, sure)]
 
     def _hits(self, search: WordSearch, block: int) -> Int64s:
         if self._wanted is not None:

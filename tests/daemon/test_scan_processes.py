@@ -215,7 +215,7 @@ def is_shared_by_two(scanner: Scanner) -> bool:
     def work() -> None:
         taken.append(both.wait(PATIENCE_SECONDS))
 
-    scanner.share(work)
+    scanner.share(work, CHUNKS)
     return sorted(taken) == [0, 1]
 
 
@@ -346,8 +346,36 @@ def test_shared_work_is_done_by_several_threads(
             if len(done) > 50:
                 break
 
-    processes.share(work)
+    processes.share(work, CHUNKS)
     assert sorted(done) == list(range(len(done)))
+
+
+def test_processes_that_become_ready_take_part_in_what_is_under_way(
+    processes: ScanProcesses, chunk: ChunkReader
+) -> None:
+    helped = threading.Event()
+    asked = threading.current_thread()
+
+    def work() -> None:
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        while not helped.is_set():
+            assert time.monotonic() < deadline
+            scan_here_too(processes, chunk, META)
+            if threading.current_thread() is not asked:
+                helped.set()
+
+    processes.share(work, 1000)
+    assert helped.is_set()
+    assert len(workers()) == 2
+
+
+def test_work_on_a_few_chunks_waits_for_no_process(
+    processes: ScanProcesses, chunk: ChunkReader
+) -> None:
+    done: list[int] = []
+    processes.share(lambda: done.append(1), CHUNKS)
+    assert done == []
+    assert workers() == []
 
 
 def test_where_no_thread_can_be_started_work_is_not_shared(
@@ -361,8 +389,8 @@ def test_where_no_thread_can_be_started_work_is_not_shared(
 
     with monkeypatch.context() as limited:
         limited.setattr(threading.Thread, "start", refused)
-        processes.share(lambda: done.append("first"))
-        processes.share(lambda: done.append("second"))
+        processes.share(lambda: done.append("first"), CHUNKS)
+        processes.share(lambda: done.append("second"), CHUNKS)
     assert done == ["first", "second"]
     assert is_shared_by_two(processes)  # those who come late do nothing
     assert done == ["first", "second"]
@@ -380,7 +408,7 @@ def test_shared_work_fails_where_a_helper_does(
             raise KeyError("x")
 
     with pytest.raises(KeyError):
-        processes.share(work)
+        processes.share(work, CHUNKS)
 
 
 def test_shared_work_ends_for_all_when_the_query_is_stopped(
@@ -397,7 +425,7 @@ def test_shared_work_ends_for_all_when_the_query_is_stopped(
             processes.scan(chunk, META, stop)
 
     with Halted(pids), pytest.raises(Cancelled):
-        processes.share(work)
+        processes.share(work, CHUNKS)
     scan_here_too(processes, chunk, PREFIX)
 
 

@@ -7,6 +7,7 @@ import numpy as np
 import numpy.typing as npt
 from format_samples import Row
 
+from logd.format.block_variables import Kept
 from logd.format.choices import decode_choices
 from logd.format.chunk import (
     BY_TEMPLATE,
@@ -199,16 +200,11 @@ class DecodedChunk:
             entries = EntryPlaces(codes[block], classed)
             stored = StoredVariables(
                 self.raw[kinds.lengths, index],
-                partial(
-                    decode_kept,
-                    self.head.version,
-                    self.raw[kinds.lengths, index],
-                    self.raw[kinds.data, index],
-                ),
+                partial(self._kept, kinds, index, int(slots[codes[block]].sum())),
                 dictionaries,
                 partial(decode_codes, self.raw.get((kinds.value_codes, index), b"")),
             )
-            variables = decode_variables(self.head.version, stored, int(slots[codes[block]].sum()))
+            variables = decode_variables(self.head.version, stored)
             places = [entries.positions_of(row) for row in range(len(entries.codes))]
             out += joined_texts(
                 [templates[code] for code in entries.codes],
@@ -216,6 +212,10 @@ class DecodedChunk:
                 variables.texts(list(itertools.chain.from_iterable(places))),
             )
         return out
+
+    def _kept(self, kinds: SplitParts, block: int, count: int, coded: int) -> Kept:
+        lengths, data = self.raw[kinds.lengths, block], self.raw[kinds.data, block]
+        return decode_kept(self.head.version, lengths, data, count - coded)
 
     def _records(self) -> list[IdempotencyRecord]:
         raw = self.raw.get((Part.IDEMPOTENCY, 0))

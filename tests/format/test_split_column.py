@@ -15,11 +15,16 @@ from logd.format.separated import join_texts
 from logd.format.split_column import Frame, SplitColumn, Texts
 
 
-def stored_variables(lengths: Frame, data: Frame) -> StoredVariables:
-    """Of a block without codes."""
+def stored_variables(lengths: Frame, data: Frame, count: int) -> StoredVariables:
+    """So many of a block without codes."""
     sizes = decompress(lengths.stored, lengths.raw_bytes)
-    kept = partial(decode_kept, VERSION, sizes, decompress(data.stored, data.raw_bytes))
-    return StoredVariables(sizes, kept, [], partial(decode_codes, b""))
+    raw = decompress(data.stored, data.raw_bytes)
+    return StoredVariables(
+        sizes,
+        lambda coded: decode_kept(VERSION, sizes, raw, count - coded),
+        [],
+        partial(decode_codes, b""),
+    )
 
 
 @unhurried
@@ -29,7 +34,7 @@ def test_frames_hold_the_variables_as_they_were_split(texts: list[str], times: i
     split = column.add(Texts(join_texts(texts * times), len(texts) * times).block(0, len(texts)))
     (data,), (lengths,) = column.data, column.lengths
     assert column.values() == (None, [])
-    found = decode_variables(VERSION, stored_variables(lengths, data), len(split.lengths)).joined()
+    found = decode_variables(VERSION, stored_variables(lengths, data, len(split.lengths))).joined()
     assert found.data == split.data
     assert found.lengths.tolist() == split.lengths.tolist()
 
@@ -60,7 +65,7 @@ def test_lengths_of_other_templates_are_noticed(count: int) -> None:
     column = SplitColumn()
     column.add(b"a 1 2 3 4")
     (data,), (lengths,) = column.data, column.lengths
-    stored = stored_variables(lengths, data)
-    assert decode_variables(VERSION, stored, 4).joined().data == b"1234"
+    stored = stored_variables(lengths, data, 4)
+    assert decode_variables(VERSION, stored).joined().data == b"1234"
     with pytest.raises(ValueError, match=r"lengths|planes"):
-        decode_variables(VERSION, stored, count).joined()
+        decode_variables(VERSION, stored_variables(lengths, data, count)).joined()
