@@ -171,6 +171,10 @@ def _ready(run: PeerRun) -> float | None:
     return run.restart.ready_s if run.restart else None
 
 
+def _at_rest(run: PeerRun) -> float | None:
+    return run.restart.rss / _MB if run.restart and run.restart.rss else None
+
+
 def replay(batch: int) -> Figure:
     def read(run: PeerRun) -> float | None:
         found = [figures for figures in run.recovery if figures.batch == batch]
@@ -219,6 +223,7 @@ DISK: Final = Figure("disk, data and index", "bytes/entry", _disk)
 IDLE: Final = Figure("memory just started (RSS)", "MB", _idle)
 FILLED: Final = Figure("memory after ingest (RSS)", "MB", _filled)
 LOST: Final = Figure("acknowledged and lost by SIGKILL", "", _lost)
+AT_REST: Final = Figure("memory at rest after a restart (RSS)", "MB", _at_rest)
 READY: Final = Figure("clean start on a full store", "s", _ready)
 EMPTY: Final = Figure("start on an empty directory", "s", _empty)
 KILLED: Final = Figure("start after SIGKILL, full tail", "s", _killed)
@@ -228,6 +233,7 @@ FOOTPRINT: Final = (
     indexed_cpu(),
     DISK,
     IDLE,
+    AT_REST,
     FILLED,
     EMPTY,
     READY,
@@ -273,6 +279,7 @@ TARGETS: Final = (
     Target(DISK, "numbers and ids that are random: they are most of it", limit=26.0, factor=0.88),
     Target(FILLED, "two processes, each with numpy; one chunk while it is built", limit=200.0),
     Target(IDLE, "Python's modules", limit=60.0),
+    Target(AT_REST, "Python's modules, and what is read ahead", limit=60.0),
     Target(READY, "the import of Python's modules", limit=0.5),
     Target(replay(1_000), "the log is read, written anew and synced", limit=500_000.0),
     Target(GROWTH, "two cores for the writers, the client and the question", limit=2.0),

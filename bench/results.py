@@ -79,10 +79,12 @@ class MixedFigures(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RestartFigures(msgspec.Struct, frozen=True, kw_only=True):
-    """A clean stop and start on a full store."""
+    """A clean stop and start on a full store. `rss`: bytes, when it had come to rest, before
+    anything was asked."""
 
     entries: int
     ready_s: float
+    rss: int | None = None
 
 
 class RecoveryFigures(msgspec.Struct, frozen=True, kw_only=True):

@@ -58,5 +58,7 @@ def _fill(setting: Setting, into: PeerRun) -> None:
 def _restart(setting: Setting, into: PeerRun) -> None:
     setting.say("clean restart")
     ready_s = setting.restart()
-    if ready_s is not None:
-        into.restart = RestartFigures(entries=setting.scope.entries, ready_s=ready_s)
+    if ready_s is not None and setting.peer.pid is not None:
+        into.restart = RestartFigures(
+            entries=setting.scope.entries, ready_s=ready_s, rss=memory(setting.peer.pid).rss
+        )

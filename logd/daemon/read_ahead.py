@@ -83,13 +83,15 @@ class ReadAhead:
         told; nobody waits for this."""
         try:
             snapshot = desk.project.snapshot()
+            index = snapshot.index
             for number, chunk in enumerate(snapshot.latest_first):
                 await trio.sleep(_REST_SECONDS)
-                if snapshot.index is None or self._store.cache_bytes >= self._most_bytes:
-                    return
+                if index is None or self._store.cache_bytes >= self._most_bytes:
+                    break
                 with_entries = number < _CHUNKS_WITH_ENTRIES
-                step = partial(read_ahead, chunk, snapshot.index, with_entries=with_entries)
-                await self._take(step, desk)
+                await self._take(partial(read_ahead, chunk, index, with_entries=with_entries), desk)
+            if index is not None:
+                await self._take(lambda _check: index.let_go(), desk)
         except (Cancelled, Overloaded, StorageFailed):  # no thread, or no project any more
             return
         except Exception:  # noqa: BLE001  # it must not end the daemon

@@ -89,6 +89,12 @@ class _ReaderGate:
                 self._closing = False
                 self._changed.notify_all()
 
+    @contextlib.contextmanager
+    def none_at_once(self) -> Iterator[bool]:
+        """The same, but does not wait: false where somebody is inside."""
+        with self._changed:
+            yield not (self._inside or self._closing)
+
 
 class ProjectIndex:
     """An open index. Reads may come from several threads; one thread at a time applies changes."""
@@ -99,6 +105,7 @@ class ProjectIndex:
         wrote it (nothing was written then), OSError if it can be had another time."""
         self._directory = directory
         self._readers = _ReaderGate()
+        self._writing = threading.Lock()
         if index_file.size_bytes(directory / _DATA_NAME):
             index_file.check_structure(directory / _DATA_NAME)
             self._environment = self._opened(read_only=True)
@@ -163,14 +170,34 @@ class ProjectIndex:
         """All of the change, or nothing of it. Raises StorageFull or StorageFailed."""
         while True:
             try:
-                if self._put_whole(change):
-                    return
-                with self._readers.none():
-                    self._environment.set_mapsize(2 * self._environment.info()["map_size"])
+                with self._writing:
+                    if self._put_whole(change):
+                        return
+                    with self._readers.none():
+                        self._map(2 * self._environment.info()["map_size"])
             except lmdb.DiskError as error:
                 raise StorageFull("no space is left for the index") from error
             except lmdb.Error as error:
                 raise StorageFailed(f"the index could not be written: {error}") from error
+
+    def _map(self, size_bytes: int) -> None:
+        """Map the file anew, while nobody reads or writes."""
+        self._environment.set_mapsize(size_bytes)
+
+    def let_go(self) -> None:
+        """Pages of the file that were looked at count as memory of the process as long as they are
+        mapped. Now they do not; the system keeps them, and they are mapped again when they are
+        needed. Where somebody reads or writes nothing happens. Raises StorageFailed."""
+        if not self._writing.acquire(blocking=False):
+            return
+        try:
+            with self._readers.none_at_once() as is_unused:
+                if is_unused:
+                    self._map(self._environment.info()["map_size"])
+        except lmdb.Error as error:
+            raise StorageFailed(f"the index could not be mapped: {error}") from error
+        finally:
+            self._writing.release()
 
     def _put_whole(self, change: IndexChange) -> bool:
         """In one transaction; false where the map has no room for it, and nothing was put."""
