@@ -9,7 +9,7 @@ the template cannot be read as JSON, the metas decide one by one.
 import enum
 from collections.abc import Callable, Sequence
 from functools import lru_cache
-from typing import Final
+from typing import Final, NamedTuple
 
 import msgspec
 import numpy as np
@@ -41,6 +41,21 @@ class _Verdict(enum.Enum):
     YES = 1
     UNKNOWN = 2
     """The metas have to say themselves."""
+
+
+class _Found(NamedTuple):
+    """Of variables that match a word, in any order: the rows that they belong to, and uint8[n],
+    what follows from where they stand."""
+
+    rows: Int64s
+    verdicts: npt.NDArray[np.uint8]
+
+    def decided(self, verdict: _Verdict) -> Int64s:
+        chosen: Int64s = self.rows[self.verdicts == verdict.value]
+        return chosen
+
+
+_NOTHING: Final = _Found(np.zeros(0, np.int64), np.zeros(0, np.uint8))
 
 
 class StaticMetas:
@@ -117,27 +132,27 @@ class StaticMetas:
         for search, holding in zip(self._searches, self._holding, strict=True):
             self._check()
             mine: Bools = holding.take(codes)
-            hits = self._hits(search, block)
-            if len(hits):
-                places = self._column.locate(block, hits)
-                verdicts = self._verdicts(slot_keys(places.codes, places.numbers))
-                mine[places.rows] = True
-                sure[places.rows[verdicts == _Verdict.YES.value]] = True
-                doubtful[places.rows[verdicts == _Verdict.UNKNOWN.value]] = True
+            found = self._found(search, block)
+            mine[found.rows] = True
+            sure[found.decided(_Verdict.YES)] = True
+            doubtful[found.decided(_Verdict.UNKNOWN)] = True
             possible &= mine
         return np.flatnonzero(sure), np.flatnonzero(possible & doubtful & ~sure)
 
     def _rows_of_hits(self, search: WordSearch, block: int) -> tuple[Int64s, Int64s]:
         """The same, where no template says anything without its variables."""
         self._check()
+        found = self._found(search, block)
+        sure = distinct(found.decided(_Verdict.YES))
+        doubtful = distinct(found.decided(_Verdict.UNKNOWN))
+        return sure, doubtful[~among(doubtful, sure)]
+
+    def _found(self, search: WordSearch, block: int) -> "_Found":
         hits = self._hits(search, block)
         if not len(hits):
-            return hits, hits
+            return _NOTHING
         places = self._column.locate(block, hits)
-        verdicts = self._verdicts(slot_keys(places.codes, places.numbers))
-        sure = distinct(places.rows[verdicts == _Verdict.YES.value])
-        doubtful = distinct(places.rows[verdicts == _Verdict.UNKNOWN.value])
-        return sure, doubtful[~among(doubtful, sure)]
+        return _Found(places.rows, self._verdicts(slot_keys(places.codes, places.numbers)))
 
     def _hits(self, search: WordSearch, block: int) -> Int64s:
         if self._wanted is not None:
