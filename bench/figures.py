@@ -1,6 +1,6 @@
 """Single figures read out of a peer's run, and the targets that some of them have."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -85,7 +85,11 @@ def _load(run: PeerRun, batch: int, connections: int) -> IngestFigures | None:
 
 
 def _query(run: PeerRun, name: str) -> QueryFigures | None:
-    return next((query for query in run.queries if query.name == name), None)
+    return _named(run.queries, name)
+
+
+def _named(figures: Sequence[QueryFigures], name: str) -> QueryFigures | None:
+    return next((query for query in figures if query.name == name), None)
 
 
 def rate(batch: int, connections: int) -> Figure:
@@ -124,7 +128,8 @@ def both(name: str, title: str) -> Figure:
 
 def new(name: str, title: str) -> Figure:
     def read(run: PeerRun) -> float | None:
-        return next((query.both_ms for query in run.new_queries if query.name == name), None)
+        query = _named(run.new_queries, name)
+        return query.both_ms if query else None
 
     return Figure(f"{title}, with total", "ms", read)
 
@@ -141,12 +146,10 @@ def grown(name: str, title: str, *, is_first: bool) -> Figure:
     """When the store was largest."""
 
     def read(run: PeerRun) -> float | None:
-        found = (
-            [query for query in run.scale[-1].queries if query.name == name] if run.scale else []
-        )
-        if not found:
+        query = _named(run.scale[-1].queries, name) if run.scale else None
+        if query is None:
             return None
-        return found[0].first_ms if is_first else found[0].both_ms
+        return query.first_ms if is_first else query.both_ms
 
     return Figure(f"{title}, {'the first time' if is_first else 'again'}", "ms", read)
 

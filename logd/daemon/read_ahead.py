@@ -17,6 +17,7 @@ from logd.entry import ProjectId
 from logd.errors import Cancelled, Corruption, LogdError, Overloaded, StorageFailed
 from logd.store.page import Check
 from logd.store.read_ahead import read_ahead
+from logd.store.search import Snapshot
 from logd.store.store import Store
 
 _log = logging.getLogger("logd.logs")
@@ -82,20 +83,28 @@ class ReadAhead:
         """The newest chunks first, until the cache has its share. Of what is wrong whoever asks is
         told; nobody waits for this."""
         try:
-            snapshot = desk.project.snapshot()
-            index = snapshot.index
-            for number, chunk in enumerate(snapshot.latest_first):
-                await trio.sleep(_REST_SECONDS)
-                if index is None or self._store.cache_bytes >= self._most_bytes:
-                    break
-                with_entries = number < _CHUNKS_WITH_ENTRIES
-                await self._take(partial(read_ahead, chunk, index, with_entries=with_entries), desk)
-            if index is not None:
-                await self._take(lambda _check: index.let_go(), desk)
-        except (Cancelled, Overloaded, StorageFailed):  # no thread, or no project any more
+            project = desk.project
+            if await self._read_ahead(desk, project.snapshot()):
+                await self._take(lambda _check: project.let_go_of_index(), desk)
+        except (Cancelled, Overloaded):  # no thread, or no project any more
             return
+        except StorageFailed as error:
+            if desk.project.failed:
+                _log.error("project %s: %s", desk.project_id, error)
+                desk.look_again()
         except Exception:  # noqa: BLE001  # it must not end the daemon
             _log.exception("project %s: not read ahead", desk.project_id)
+
+    async def _read_ahead(self, desk: Desk, snapshot: Snapshot) -> int:
+        """How many chunks there was room for."""
+        for number, chunk in enumerate(snapshot.latest_first):
+            await trio.sleep(_REST_SECONDS)
+            if snapshot.index is None or self._store.cache_bytes >= self._most_bytes:
+                return number
+            with_entries = number < _CHUNKS_WITH_ENTRIES
+            step = partial(read_ahead, chunk, snapshot.index, with_entries=with_entries)
+            await self._take(step, desk)
+        return len(snapshot.latest_first)
 
     async def _take(self, step: Callable[[Check], None], desk: Desk) -> None:
         try:

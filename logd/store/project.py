@@ -224,6 +224,15 @@ class Project:
             self.level_counts(),
         )
 
+    def let_go_of_index(self) -> None:
+        """From any thread, while the project stays open: see `ProjectIndex.let_go`. Raises
+        StorageFailed, after which nothing may be read until the project is opened anew."""
+        try:
+            self._index.let_go()
+        except StorageFailed:
+            self.failed = True
+            raise
+
     def level_counts(self) -> LevelCounts:
         """Owner: visible entries of each level."""
         counts = list(self._view.level_counts)

@@ -11,8 +11,9 @@ from live_daemon import Daemon, DaemonFactory
 from waiting import until
 
 from logd.entry import Seq
-from logd.errors import Corruption
+from logd.errors import Corruption, StorageFailed
 from logd.store.chunk_reader import ChunkReader
+from logd.store.index import ProjectIndex
 from logd.store.project import Project
 
 CHUNK_ENTRIES = 64
@@ -107,6 +108,22 @@ async def test_a_damaged_chunk_does_not_keep_the_others_from_being_read(
         await until(lambda: len(seen.chunks) == CHUNKS)
         assert await found(daemon, "word2") == CHUNK_ENTRIES
     assert "damaged on purpose" in caplog.text
+
+
+async def test_where_the_index_cannot_be_mapped_again_the_project_is_reopened(
+    make_daemon: DaemonFactory,
+    filled: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    def failing(_index: ProjectIndex) -> None:
+        raise StorageFailed("no memory on purpose")
+
+    monkeypatch.setattr(ProjectIndex, "let_go", failing)
+    async with make_daemon(filled, **LARGE_CACHE) as daemon:
+        await until(lambda: "was reopened" in caplog.text)
+        assert "no memory on purpose" in caplog.text
+        assert await found(daemon, "word2") == CHUNK_ENTRIES
 
 
 async def test_what_nobody_foresaw_ends_the_reading_and_not_the_daemon(
